@@ -1,0 +1,45 @@
+"""Mistakes a user can mend: each has a reason (CamelCase) and a message that ends with the way out."""
+
+
+class UserError(Exception):
+    """Something the user must change; becomes a condition with `reason`, and exit code 2 in the CLI."""
+
+    reason = "InvalidSpec"
+
+
+class InvalidSpecError(UserError):
+    """The object says something that cannot be meant; every problem at once, each with its path."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+class UnknownArchitectureError(UserError):
+    """A model class whose memory we cannot compute; never approximated silently."""
+
+    reason = "UnknownArchitecture"
+
+
+class UnknownEngineError(UserError):
+    """An engine version outside the tables."""
+
+    reason = "InvalidSpec"
+
+
+class ModelNotFoundError(UserError):
+    """The repository, revision or file does not exist."""
+
+    reason = "ModelNotFound"
+
+
+class TokenRequiredError(UserError):
+    """The repository is gated or private and there is no token, or one without access."""
+
+    reason = "TokenRequired"
+
+
+class HubUnavailableError(UserError):
+    """The hub does not answer now; asked again by itself."""
+
+    reason = "HubUnavailable"
