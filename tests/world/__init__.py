@@ -1,0 +1,1 @@
+"""The test world: real programs where processes can be real, emulated hardware where there is none."""
