@@ -1,6 +1,13 @@
 """GPU products: what a card offers when nobody measured it, and the spellings that name it."""
 
+import re
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+
+from shipfitter.core.gpu_rows import DATACENTRE, Row
+from shipfitter.core.gpu_rows_desktop import UNIFIED, WORKSTATION
+from shipfitter.units import GIB, MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,13 +21,147 @@ class GpuProduct:
     nvlink: bool
     aliases: tuple[str, ...]  # provider labels, short names
     source: str
+    nominal_bytes: int = 0  # as sold, the largest card of that name
+    unified: bool = False  # the memory is the machine's own
+
+    @property
+    def reserved_bytes(self) -> int:
+        """What the driver keeps: the part of NVML's total CUDA never sees."""
+        return self.nvml_total_bytes - self.cuda_total_bytes
 
 
-def resolve_product(spelling: str) -> GpuProduct | None:
-    """The catalogue's row for any spelling of a product; None when it is not known."""
-    raise NotImplementedError
+def default_reserved_bytes(nvml_total_bytes: int) -> int:
+    """What a driver keeps on a card nobody measured.
+
+    Source: published pairs of NVML total and CUDA total, from 354 MiB (RTX 4090) to 925 MiB (B300);
+    the rule lies at or above most of them, in MiB whole.
+
+    >>> default_reserved_bytes(23_028 * MIB) // MIB, default_reserved_bytes(97_871 * MIB) // MIB
+    (400, 880)
+    """
+    return max(400, nvml_total_bytes * 9 // 1000 // MIB) * MIB
 
 
 def normalise_product(nvml_name: str) -> str:
-    """NVML's name in gpu-feature-discovery's spelling: "NVIDIA L40S" -> "NVIDIA-L40S"."""
-    raise NotImplementedError
+    """NVML's name in gpu-feature-discovery's spelling: "NVIDIA L40S" -> "NVIDIA-L40S".
+
+    Source: NVIDIA/k8s-device-plugin internal/lm/resource.go: whatever is no letter, digit, dash,
+    underscore, dot or space is dropped, and the words are joined by dashes.
+
+    >>> normalise_product("NVIDIA L40S"), normalise_product("Orin (nvgpu)")
+    ('NVIDIA-L40S', 'Orin-nvgpu')
+    """
+    return "-".join(re.sub(r"[^A-Za-z0-9\-_. ]", "", nvml_name).split())
+
+
+def bare_product(label: str) -> tuple[str, str, bool]:
+    """A product label without what the device plugin appended: product, MIG profile, shared.
+
+    Source: NVIDIA/k8s-device-plugin internal/lm: "-MIG-<profile>" under the single strategy,
+    "-SHARED" for replicated GPUs that kept their resource name.
+
+    >>> bare_product("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb-SHARED")
+    ('NVIDIA-A100-SXM4-40GB', '3g.20gb', True)
+    """
+    product = label.removesuffix("-SHARED")
+    bare, _, profile = product.partition("-MIG-")
+    return bare, profile, product != label
+
+
+def products() -> tuple[GpuProduct, ...]:
+    """Every row of the catalogue, in its order."""
+    return tuple(_catalogue())
+
+
+def resolve_product(spelling: str) -> GpuProduct | None:
+    """The catalogue's row for any spelling of a product; None when it is not known.
+
+    Case, vendor words and separators do not matter. A name that stands for cards of different
+    memory ("a100", "v100") names none of them.
+
+    >>> resolve_product("nvidia-tesla-t4").product, resolve_product("NVIDIA L40S-SHARED").product
+    ('Tesla-T4', 'NVIDIA-L40S')
+    >>> resolve_product("a100") is None
+    True
+    """
+    product, _, _ = bare_product(spelling.strip())
+    return _by_exact_name().get(product.lower()) or _by_key().get(_key(product))
+
+
+def nearest_products(spelling: str, limit: int = 3) -> tuple[str, ...]:
+    """The products whose names come closest to a spelling, best first; none when none is close.
+
+    >>> nearest_products("L40-S")
+    ('NVIDIA-L40S', 'NVIDIA-L40', 'NVIDIA-L4')
+    >>> nearest_products("banana")
+    ()
+    """
+    wanted = _key(spelling)
+    if not wanted:
+        return ()
+    closeness: dict[str, float] = {}
+    for key, row in _by_key().items():
+        score = SequenceMatcher(None, wanted, key).ratio() + (0.5 if key.startswith(wanted) else 0)
+        closeness[row.product] = max(score, closeness.get(row.product, 0))
+    close = [product for product, score in closeness.items() if score >= 0.65]
+    # sorted() is stable: equals stay in the catalogue's order
+    return tuple(sorted(close, key=lambda product: -closeness[product])[:limit])
+
+
+def is_implausible(product: GpuProduct, nvml_total_bytes: int) -> bool:
+    """Whether a measured total is more than 5 % above what the product is sold with.
+
+    Source: GDDR6 cards report 1/15 more with ECC off, and all of them less than the nominal size;
+    a card modified to more memory, or a lying node, is far beyond.
+    """
+    return nvml_total_bytes * 100 > product.nominal_bytes * 105
+
+
+@cache
+def _catalogue() -> tuple[GpuProduct, ...]:
+    return tuple(_product(row) for row in DATACENTRE + WORKSTATION + UNIFIED)
+
+
+def _product(row: Row) -> GpuProduct:
+    nvml_total_bytes = row.nvml_total_mib * MIB
+    cuda_total_bytes = row.cuda_total_mib * MIB
+    return GpuProduct(
+        product=normalise_product(row.nvml_name),
+        nvml_total_bytes=nvml_total_bytes,
+        cuda_total_bytes=cuda_total_bytes
+        or nvml_total_bytes - default_reserved_bytes(nvml_total_bytes),
+        compute_capability=row.compute_capability,
+        nvlink=row.nvlink,
+        aliases=(row.nvml_name, *row.spellings.split()),
+        source=row.source,
+        nominal_bytes=row.nominal_gib * GIB,
+        unified=row.unified,
+    )
+
+
+# Several memory sizes share these names, so only a provider's own spelling, where it is one product
+# (GKE's nvidia-tesla-a100), names a row.
+_AMBIGUOUS_KEYS = frozenset({"a100", "v100"})
+
+
+@cache
+def _by_exact_name() -> dict[str, GpuProduct]:
+    return {name.lower(): row for row in _catalogue() for name in (row.product, *row.aliases)}
+
+
+@cache
+def _by_key() -> dict[str, GpuProduct]:
+    """Rows by every spelling's key; a clash between two rows is a mistake in the table."""
+    rows: dict[str, GpuProduct] = {}
+    for row in _catalogue():
+        for spelling in (row.product, *row.aliases):
+            key = _key(spelling)
+            if key not in _AMBIGUOUS_KEYS and rows.setdefault(key, row) is not row:
+                raise ValueError(f"{spelling!r} names {rows[key].product} and {row.product}")
+    return rows
+
+
+def _key(spelling: str) -> str:
+    """A spelling without case, separators and the words that say nothing about the product."""
+    words = re.split(r"[^a-z0-9]+", spelling.lower())
+    return "".join(word for word in words if word not in {"nvidia", "tesla", "geforce"})
