@@ -1,110 +1,39 @@
 """The one solve: wish, model facts, pools and engine in; a Plan, or NoFit with facts, out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from shipfitter.core.budget import Budget
-from shipfitter.core.engines import EngineSettings
+from shipfitter.core.alternatives import Alternative, FrontierPoint, better_choices, frontier
+from shipfitter.core.candidate import Sizing
+from shipfitter.core.candidates import candidates, gpu_counts, usable_pools
+from shipfitter.core.intent import (
+    Intent,
+    ModelChoice,
+    Prefer,
+    SizeFor,
+    Verdict,
+    Wanted,
+)
 from shipfitter.core.inventory import Pool
-from shipfitter.core.model import ModelFacts
+from shipfitter.core.nofit import NoFit, no_fit
+from shipfitter.core.sizing import size
+from shipfitter.units import format_gib
 
-
-class Prefer(StrEnum):
-    """How much of the cache one request may take."""
-
-    CONTEXT = "Context"
-    BALANCED = "Balanced"
-    CONCURRENCY = "Concurrency"
-
-
-class SizeFor(StrEnum):
-    """What max_num_seqs counts on."""
-
-    TYPICAL = "Typical"
-    WORST_CASE = "WorstCase"
-
-
-class Verdict(StrEnum):
-    """Whether the engine will start."""
-
-    FITS = "Fits"
-    BORDERLINE = "Borderline"  # the point estimate fits, the pessimistic one does not
-    DOES_NOT_FIT = "DoesNotFit"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A quantity the user bounds: absent parts take the design's defaults."""
-
-    minimum: int | None = None
-    preferred: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChoice:
-    """One of the models the user would accept."""
-
-    uri: str
-    facts: ModelFacts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
-    """What the user wants, without a word on how."""
-
-    models: tuple[ModelChoice, ...]  # first choice first
-    replicas: int = 1
-    max_model_len: Wanted = Wanted()
-    max_num_seqs: Wanted = Wanted()
-    typical_tokens: int | None = None
-    size_for: SizeFor = SizeFor.TYPICAL
-    prefer: Prefer = Prefer.BALANCED
-    products: tuple[str, ...] = ()
-    max_gpus_per_replica: int = 8
-    tensor_parallel_size: int | None = None
-    kv_cache_dtype: str = "auto"  # auto | fp8 | Any
-    allow_shared: bool = False
-    engine: EngineSettings = field(default_factory=lambda: EngineSettings.latest())
-    pinned: Mapping[str, int | float | str | bool] = field(default_factory=dict)  # flags the user pinned
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizing:
-    """One candidate solved: a pool, a model, a layout and the numbers that fit."""
-
-    pool: Pool
-    model: ModelChoice
-    settings: EngineSettings  # resolved: what the flags will say
-    budget: Budget  # the tightest stage
-    verdict: Verdict
-    kv_cache_tokens: int
-    num_gpu_blocks: int
-    max_concurrency: float
-    running_at_typical: int
-    limited_by: str  # "KV cache" | "state blocks" | "preferred value" | "model's own limit" | ...
-    calibrated_observations: int = 0
-
-    @property
-    def gpus_per_replica(self) -> int:
-        """GPUs one replica takes."""
-        return self.settings.layout.world_size
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A nearest better or nearest fitting choice, computed by the same solve."""
-
-    summary: str
-    would_allow: str
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierPoint:
-    """One point of the trade-off on the chosen pool."""
-
-    max_model_len: int
-    max_num_seqs: int
+__all__ = [
+    "Alternative",
+    "FrontierPoint",
+    "Intent",
+    "ModelChoice",
+    "NoFit",
+    "Plan",
+    "Prefer",
+    "SizeFor",
+    "Sizing",
+    "VariantPlan",
+    "Verdict",
+    "Wanted",
+    "solve",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,17 +54,99 @@ class Plan:
     why: str  # one sentence: why this GPU and TP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoFit:
-    """Nothing meets the minimums; the closest, and what would do."""
-
-    reason: str  # DoesNotFit | NoGpuCapacity | InvalidSpec
-    problem: str
-    closest: Sizing | None = None
-    would_fit: tuple[Alternative, ...] = ()
-    excluded: tuple[str, ...] = ()  # why each kind of candidate was left out
-
-
 def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
-    """The plan for a wish on the pools, or what is missing. Depends on nothing but its inputs."""
-    raise NotImplementedError
+    """The plan for a wish on the pools, or what is missing. Depends on nothing but its inputs.
+
+    Order: a plan that surely fits before one that may; the first model in the list; the fewest GPUs
+    per replica that reach half of what the user said he prefers (else the fewest that meet the
+    minimums); pools that hold all replicas now; preferred values reached; the smallest GPU; the
+    name.
+    """
+    usable = usable_pools(intent, pools)
+    for point in (False, True):
+        for model in intent.models:
+            fitting = _fitting(intent, usable, model, point=point)
+            if fitting:
+                best = min(fitting, key=lambda sizing: _rank(intent, sizing))
+                return Plan(
+                    variants=(VariantPlan(sizing=best, replicas=intent.replicas),),
+                    alternatives=better_choices(intent, usable, best),
+                    frontier=frontier(intent, best),
+                    why=_why(intent, best, fitting),
+                )
+    return no_fit(intent, pools)
+
+
+def _fitting(
+    intent: Intent, pools: tuple[Pool, ...], model: ModelChoice, *, point: bool
+) -> list[Sizing]:
+    """Sizings with the GPU count that wins; larger counts are not even looked at."""
+    fewest: list[Sizing] = []
+    for count in gpu_counts(intent, pools):
+        sizings = list(_sized(intent, pools, model, count, point=point))
+        halfway = [sizing for sizing in sizings if _reaches_half(intent, sizing)]
+        if halfway:
+            return halfway
+        fewest = fewest or sizings
+    return fewest
+
+
+def _sized(
+    intent: Intent, pools: tuple[Pool, ...], model: ModelChoice, count: int, *, point: bool
+) -> Iterator[Sizing]:
+    for pool in pools:
+        for candidate in candidates(intent, pool, model, count):
+            sizing = size(candidate, intent, point=point)
+            if sizing is not None:
+                yield sizing
+
+
+def _reaches_half(intent: Intent, sizing: Sizing) -> bool:
+    """Only what the user asked for counts: silence asks for no second GPU."""
+    wanted_len, wanted_seqs = intent.max_model_len.preferred, intent.max_num_seqs.preferred
+    return (
+        wanted_len is None or sizing.max_model_len * 2 >= min(wanted_len, sizing.native_len)
+    ) and (wanted_seqs is None or sizing.max_num_seqs * 2 >= wanted_seqs)
+
+
+def _rank(intent: Intent, sizing: Sizing) -> tuple[object, ...]:
+    holds_all = sizing.pool.replicas_that_fit(sizing.gpus_per_replica) >= intent.replicas
+    layout = sizing.settings.layout
+    return (
+        not holds_all,
+        -sizing.preferred_reached,
+        sizing.pool.total_bytes,
+        sizing.settings.kv_cache_dtype != "auto",  # the model's own precision first
+        layout.pipeline_parallel_size,
+        sizing.pool.name,
+    )
+
+
+def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
+    count, product = best.gpus_per_replica, best.pool.product
+    if intent.tensor_parallel_size:
+        reason = "as tensorParallelSize asks"
+    elif count == 1:
+        reason = "one GPU holds it"
+    else:
+        reason = f"the fewest that hold {format_gib(best.model.facts.checkpoint_bytes)} of weights"
+        if intent.max_model_len.preferred or intent.max_num_seqs.preferred:
+            reason = "the fewest that come near the preferred values"
+    rivals = sorted({s.pool.product for s in fitting if s.pool.name != best.pool.name})
+    if not rivals:
+        return f"{count} × {product}: {reason}"
+    shown = ", ".join(rivals[:3]) + (" …" if len(rivals) > 3 else "")
+    return f"{count} × {product}: {reason}; {_edge(intent, best, fitting)} than {shown}"
+
+
+def _edge(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
+    """What decided against the other pools, in the order of the ranking."""
+    rivals = [sizing for sizing in fitting if sizing.pool.name != best.pool.name]
+    mine, theirs = _rank(intent, best), min(_rank(intent, rival) for rival in rivals)
+    if mine[0] != theirs[0]:
+        return "more of its GPUs are free"
+    if mine[1] != theirs[1]:
+        return "it reaches more of the preferred length and sequences"
+    if mine[2] != theirs[2]:
+        return "a smaller GPU that does as well"
+    return "first by name"

@@ -1,0 +1,89 @@
+"""Which pools and layouts are worth sizing: those the user allows and the engine would start in."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from shipfitter.core.candidate import Candidate
+from shipfitter.core.gpus import normalise_product, resolve_product
+from shipfitter.core.intent import Intent, ModelChoice
+from shipfitter.core.inventory import Pool
+from shipfitter.core.weights import ParallelLayout, layout_problems
+
+# fp8 caches have a backend from Ada on. Source: vLLM platforms/cuda.py, attention back ends.
+LEAST_FP8_CACHE_CAPABILITY = (8, 9)
+
+
+def product_key(spelling: str) -> str:
+    """One key for all spellings of a product, known to the catalogue or not."""
+    row = resolve_product(spelling)
+    return (row.product if row else normalise_product(spelling)).casefold()
+
+
+def usable_pools(intent: Intent, pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
+    """The pools the user allows: products named, shared cards only when asked for."""
+    wanted = {product_key(product) for product in intent.products}
+    return tuple(
+        pool
+        for pool in pools
+        if (not wanted or product_key(pool.product) in wanted)
+        and (intent.allow_shared or pool.sharing == "none")
+    )
+
+
+def gpu_counts(intent: Intent, pools: tuple[Pool, ...]) -> tuple[int, ...]:
+    """GPUs per replica worth trying, fewest first."""
+    pinned = intent.tensor_parallel_size
+    stages = intent.engine.layout.pipeline_parallel_size
+    if pinned:
+        return (pinned * stages,)
+    largest = max((pool.gpus_per_node for pool in pools), default=0)
+    largest = min(largest, intent.max_gpus_per_replica)
+    return tuple(count for count in (1, 2, 4, 8, 16) if stages <= count <= largest)
+
+
+def candidates(intent: Intent, pool: Pool, model: ModelChoice, count: int) -> Iterator[Candidate]:
+    """The layouts of this many GPUs in which the engine would start, tensor parallel first."""
+    for layout in legal_layouts(intent, pool, model, count):
+        for dtype in cache_dtypes(intent, pool):
+            settings = replace(intent.engine, layout=layout, kv_cache_dtype=dtype)
+            yield Candidate(pool=pool, model=model, settings=settings)
+
+
+def legal_layouts(
+    intent: Intent, pool: Pool, model: ModelChoice, count: int
+) -> tuple[ParallelLayout, ...]:
+    """Tensor parallel over all GPUs; where heads forbid it, as much as they allow, in stages."""
+    if count > pool.gpus_per_node or (count > 1 and (pool.mig_profile or pool.sharing != "none")):
+        return ()
+    stages_pinned = intent.engine.layout.pipeline_parallel_size
+    stage_counts = (
+        (stages_pinned,) if stages_pinned > 1 or intent.tensor_parallel_size else (1, 2, 4)
+    )
+    for stages in stage_counts:
+        if count % stages:
+            continue
+        layout = replace(
+            intent.engine.layout,
+            tensor_parallel_size=count // stages,
+            pipeline_parallel_size=stages,
+        )
+        if not layout_problems(
+            model.facts,
+            layout,
+            gpus_per_node=pool.gpus_per_node,
+            compute_capability=pool.compute_capability,
+        ):
+            return (layout,)
+    return ()
+
+
+def cache_dtypes(intent: Intent, pool: Pool) -> tuple[str, ...]:
+    """KV cache dtypes the user allows and the card has a backend for."""
+    backend = (
+        pool.compute_capability is None or pool.compute_capability >= LEAST_FP8_CACHE_CAPABILITY
+    )
+    if intent.kv_cache_dtype == "Any":
+        return ("auto", "fp8") if backend else ("auto",)
+    if intent.kv_cache_dtype.startswith("fp8"):
+        return (intent.kv_cache_dtype,) if backend else ()
+    return (intent.kv_cache_dtype,)

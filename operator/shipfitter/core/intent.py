@@ -1,0 +1,78 @@
+"""What the user wants, without a word on how: the input of the one solve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shipfitter.core.engines import EngineSettings
+from shipfitter.core.model import ModelFacts
+
+
+class Prefer(StrEnum):
+    """How much of the cache one request may take."""
+
+    CONTEXT = "Context"
+    BALANCED = "Balanced"
+    CONCURRENCY = "Concurrency"
+
+
+TYPICAL_TOKENS: Mapping[Prefer, int] = {
+    Prefer.CONTEXT: 8192,
+    Prefer.BALANCED: 2048,
+    Prefer.CONCURRENCY: 1024,
+}
+
+
+class SizeFor(StrEnum):
+    """What max_num_seqs counts on."""
+
+    TYPICAL = "Typical"
+    WORST_CASE = "WorstCase"
+
+
+class Verdict(StrEnum):
+    """Whether the engine will start."""
+
+    FITS = "Fits"
+    BORDERLINE = "Borderline"  # the point estimate fits, the pessimistic one does not
+    DOES_NOT_FIT = "DoesNotFit"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A quantity the user bounds: absent parts take the design's defaults."""
+
+    minimum: int | None = None
+    preferred: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """One of the models the user would accept."""
+
+    uri: str
+    facts: ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What the user wants, without a word on how."""
+
+    models: tuple[ModelChoice, ...]  # first choice first
+    replicas: int = 1
+    max_model_len: Wanted = Wanted()
+    max_num_seqs: Wanted = Wanted()
+    typical_tokens: int | None = None
+    size_for: SizeFor = SizeFor.TYPICAL
+    prefer: Prefer = Prefer.BALANCED
+    products: tuple[str, ...] = ()
+    max_gpus_per_replica: int = 8
+    tensor_parallel_size: int | None = None
+    kv_cache_dtype: str = "auto"  # auto | fp8 | Any
+    allow_shared: bool = False
+    engine: EngineSettings = field(default_factory=EngineSettings.latest)  # what is set is pinned
+
+    @property
+    def typical(self) -> int:
+        """Tokens a running request holds on average: given, or by preference."""
+        return self.typical_tokens or TYPICAL_TOKENS[self.prefer]
