@@ -1,1 +1,1 @@
-"""The test world: real programs where processes can be real, emulated hardware where there is none."""
+"""The test world: real programs wherever a process can be one, emulated hardware."""

@@ -1,4 +1,4 @@
-"""`python -m world.controlplane bin | start DIR | stop [DIR] | status`."""
+"""`python -m world.controlplane bin | start DIR | stop [DIR] | status | pin`."""
 
 import argparse
 import shlex
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import registry
 from .build import BuildError, bin_folder
+from .pins import PinError, pin
 from .plane import Plane, PlaneError
 from .toolchain import ToolchainError
 
@@ -22,6 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     stop.add_argument("folder", type=Path, nargs="?")
     commands.add_parser("status", help="list the planes")
+    commands.add_parser("pin", help="write modules/ anew after a version in tools.py was changed")
     args = parser.parse_args(argv)
     try:
         match args.command:
@@ -33,7 +35,9 @@ def main(argv: list[str] | None = None) -> int:
                 return stop_planes(args.folder)
             case "status":
                 show_planes()
-    except (BuildError, PlaneError, ToolchainError) as error:
+            case "pin":
+                pin()
+    except (BuildError, PinError, PlaneError, ToolchainError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

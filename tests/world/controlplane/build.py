@@ -5,13 +5,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from .found import find_tools
-from .processes import end_group
+from .processes import end_group, start
 from .progress import Progress
 from .toolchain import find_go
 from .tools import (
@@ -116,23 +115,20 @@ def _build_one(go: Path, tool: Tool, progress: Progress) -> None:
     draft = target.with_name(f".{tool.name}.partial")
     linker_flags = " ".join(("-s", "-w", *(f"-X {value}" for value in tool.linker_values)))
     log = cache_folder() / f"build-{tool.name}.log"
+    log.unlink(missing_ok=True)
     flags = ["-mod=readonly", "-trimpath", *compiler_flags(), f"-ldflags={linker_flags}"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [go, "build", *flags, "-o", draft, tool.package],
-            cwd=MODULES / tool.module,
-            env=go_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            while process.poll() is None:
-                progress.tick()
-                time.sleep(POLL_SECONDS)
-        finally:
-            end_group(process)  # an interrupted build leaves no compiler behind
+    process = start(
+        [go, "build", *flags, "-o", draft, tool.package],
+        log=log,
+        folder=MODULES / tool.module,
+        environment=go_environment(),
+    )
+    try:
+        while process.poll() is None:
+            progress.tick()
+            time.sleep(POLL_SECONDS)
+    finally:
+        end_group(process)  # an interrupted build leaves no compiler behind
     if process.returncode != 0:
         last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
         raise BuildError(
