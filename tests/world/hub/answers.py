@@ -197,9 +197,7 @@ class HubHandler(BaseHTTPRequestHandler):
         headers = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
         self._json(status, {"error": message}, headers | (extra or {}))
 
-    def _json(
-        self, status: int, content: object, extra: dict[str, str] | None = None
-    ) -> None:
+    def _json(self, status: int, content: object, extra: dict[str, str] | None = None) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

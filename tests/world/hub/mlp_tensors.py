@@ -32,9 +32,7 @@ def experts(prefix: str, text: Mapping[str, Any], number: int) -> Iterator[Linea
 def shared_expert(prefix: str, text: Mapping[str, Any]) -> Iterator[Linear]:
     """The expert every token passes, with its own gate, as Qwen stores it."""
     hidden = text["hidden_size"]
-    yield from gated(
-        f"{prefix}mlp.shared_expert.", hidden, text["shared_expert_intermediate_size"]
-    )
+    yield from gated(f"{prefix}mlp.shared_expert.", hidden, text["shared_expert_intermediate_size"])
     yield Linear(f"{prefix}mlp.shared_expert_gate", 1, hidden, keep=True)
 
 

@@ -1,4 +1,4 @@
-"""Published models whose config.json is kept in `models/`, with the bytes their checkpoints store."""
+"""Published models: their config.json in `models/`, with the bytes their checkpoints store."""
 
 import json
 from functools import cache

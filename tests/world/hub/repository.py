@@ -80,5 +80,5 @@ def repository(
 
 
 def synthetic_repo(name: str, config: Mapping[str, Any], **options: Any) -> Repository:
-    """A repository whose tensors follow from the config alone, as its family names and shapes them."""
+    """A repository whose tensors follow from the config alone, named and shaped by family."""
     return repository(name, config=config, tensors=tensors_of(config), **options)

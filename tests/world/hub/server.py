@@ -1,5 +1,6 @@
 """The HTTP side: what `huggingface_hub` asks, answered from virtual repositories."""
 
+import sys
 import threading
 from collections import Counter
 from http.server import ThreadingHTTPServer
@@ -14,9 +15,7 @@ from world.hub.repository import Repository
 class Hub:
     """A hub on a free port of this machine; `with Hub(repos) as hub:` serves until the end."""
 
-    def __init__(
-        self, *repositories: Repository, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
+    def __init__(self, *repositories: Repository, host: str = "127.0.0.1", port: int = 0) -> None:
         self.repositories = {repository.name: repository for repository in repositories}
         self.faults = Faults()
         self.requests: Counter[str] = Counter()  # "GET /path"
@@ -91,3 +90,8 @@ class Hub:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     hub: Hub
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has read enough hangs up; that is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)

@@ -54,9 +54,7 @@ def _fp8(linear: Linear, _: str, scheme: Mapping[str, Any]) -> Iterator[Tensor]:
     yield Tensor(f"{linear.name}.weight_scale_inv", scale_dtype, scales)
 
 
-def _compressed_tensors(
-    linear: Linear, dtype: str, scheme: Mapping[str, Any]
-) -> Iterator[Tensor]:
+def _compressed_tensors(linear: Linear, dtype: str, scheme: Mapping[str, Any]) -> Iterator[Tensor]:
     weights = next(iter(scheme["config_groups"].values()))["weights"]
     if weights["num_bits"] == 8:
         kind = "F8_E4M3" if weights["type"] == "float" else "I8"

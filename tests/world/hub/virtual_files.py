@@ -1,4 +1,4 @@
-"""Files that exist only as far as they are read: small content, or a safetensors header and a hole."""
+"""Files that exist only as far as they are read: small content, or a header and a hole."""
 
 import hashlib
 import json
