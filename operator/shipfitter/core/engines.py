@@ -1,26 +1,18 @@
-"""The engine's versions: defaults and behaviour that change numbers, as a table with sources."""
+"""The engine's settings on one card, and what it fills in where nothing is asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from shipfitter.core.cache_dtype import cache_dtype_for, is_one_byte
+from shipfitter.core.capture import capture_sizes, largest_capture_size
+from shipfitter.core.defaults import batch_tier, block_tokens, caches_prefixes, model_runner
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.releases import rules_for
+from shipfitter.core.rules import EngineRules
+from shipfitter.core.versions import NEWEST_KNOWN, EngineVersion
 from shipfitter.core.weights import ParallelLayout
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class EngineVersion:
-    """A vLLM release; ordered. `EngineVersion.parse("0.33.0")`, "v0.20.1rc1" read as 0.20.1."""
-
-    major: int
-    minor: int
-    patch: int
-
-    @classmethod
-    def parse(cls, text: str) -> "EngineVersion":
-        """Read a release or image tag. Raises UnknownEngineError for anything else, or before 0.6."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}.{self.patch}"
+__all__ = ["EngineSettings", "EngineVersion", "Gpu", "derived_max_model_len", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +23,7 @@ class EngineSettings:
     """
 
     version: EngineVersion
-    layout: ParallelLayout = ParallelLayout()
+    layout: ParallelLayout = field(default_factory=ParallelLayout)
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
@@ -51,11 +43,41 @@ class EngineSettings:
     kv_cache_memory_bytes: int | None = None
     num_gpu_blocks_override: int | None = None
     compile_cache_warm: bool = False
+    language_model_only: bool = False  # no modality towers: nothing of them is profiled
+
+    @classmethod
+    def latest(cls) -> "EngineSettings":
+        """Nothing asked of the newest release we have a row for."""
+        return cls(version=NEWEST_KNOWN)
+
+    @property
+    def rules(self) -> EngineRules:
+        """How this release counts."""
+        return rules_for(self.version)
+
+    @property
+    def tokens_per_sequence(self) -> int:
+        """Tokens a decode step computes for one request: itself and its drafts."""
+        return 1 + self.num_speculative_tokens
 
     @property
     def max_concurrent_batches(self) -> int:
         """Batches in flight at once. Source: vLLM vllm/config/vllm.py max_concurrent_batches."""
-        raise NotImplementedError
+        stages = self.layout.pipeline_parallel_size
+        asynchronous = self.async_scheduling
+        if asynchronous is None:
+            asynchronous = self.rules.asynchronous_by_default
+        if not asynchronous:
+            return stages
+        if self.model_runner == "V2":
+            return stages + 1
+        return 2 if stages == 1 else stages
+
+    @property
+    def in_flight_tokens(self) -> int:
+        """Tokens for which window and chunk layers keep room beyond what they look back on."""
+        batches = self.max_concurrent_batches if self.rules.reserves_batches_in_flight else 1
+        return batches * (self.max_num_batched_tokens or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +87,154 @@ class Gpu:
     product: str
     total_bytes: int  # what CUDA calls total
     free_bytes: int | None = None  # measured after context and communication, where known
+    foreign_used_bytes: int = 0  # held by other tenants: less free by that much
     nominal_bytes: int = 0  # NVML's total: decides the engine's default tier; 0 = total_bytes
     compute_capability: tuple[int, int] | None = None
     nvlink: bool = False
 
 
+# Source: vLLM vllm/transformers_utils/model_arch_config_convertor.py, keys in its order.
+_LENGTH_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+_LENGTH_WHEN_SILENT = 2048
+_ROPE_TYPES_THAT_DO_NOT_MULTIPLY = frozenset(
+    {
+        "default", "mrope", "proportional",  # no factor of their own
+        "su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling",
+    }
+)  # fmt: skip
+
+
 def derived_max_model_len(model: ModelFacts, version: EngineVersion) -> int:
     """The length the engine takes when none is asked.
 
-    Source: vLLM vllm/config/model.py _get_and_verify_max_len; `vllm-memory` section 4.3.
+    The smallest of the lengths that config.json names, times the factor of those rope scalings
+    that stretch it. Source: vLLM vllm/config/model.py _get_and_verify_max_len.
     """
-    raise NotImplementedError
+    keys = model.length_keys
+    named = [int(keys[key]) for key in _LENGTH_KEYS if keys.get(key)]
+    length = min(named) if named else _LENGTH_WHEN_SILENT
+    if keys.get("model_max_length"):
+        length = int(keys["model_max_length"])
+    return _scaled(length, _rope(keys), model, version)
+
+
+def _rope(keys: Any) -> Any:
+    scaling = keys.get("rope_scaling") or keys.get("rope_parameters") or {}
+    if "rope_type" in scaling or "type" in scaling or "factor" in scaling:
+        return scaling
+    return scaling.get("full_attention") or {}  # one entry per kind of layer
+
+
+def _scaled(length: int, rope: Any, model: ModelFacts, version: EngineVersion) -> int:
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    factor = rope.get("factor")
+    original = rope.get("original_max_position_embeddings") or model.length_keys.get(
+        "original_max_position_embeddings"
+    )
+    if kind == "longrope" and original:
+        return int(original)  # up to max_position_embeddings where asked
+    if kind in ("yarn", "deepseek_yarn") and factor and rules_for(version).yarn_multiplies:
+        return int((original or length) * factor)
+    stretches = factor and kind not in _ROPE_TYPES_THAT_DO_NOT_MULTIPLY
+    if not stretches or model.model_type.startswith("gemma3"):
+        return length
+    return int(length * factor)
 
 
 def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSettings:
-    """The settings with every None replaced by the engine's own default for version, model and card."""
-    raise NotImplementedError
+    """The settings with every None replaced by the engine's default for version, model and card."""
+    rules = settings.rules
+    version = settings.version
+    length = settings.max_model_len or derived_max_model_len(model, version)
+    seqs, tokens = _batch_sizes(settings, rules, gpu, length)
+    cache_dtype = cache_dtype_for(model, settings.kv_cache_dtype, version, gpu.compute_capability)
+    sizes, largest = _captured(settings, model, gpu, seqs=seqs, tokens=tokens)
+    asynchronous = settings.async_scheduling
+    return replace(
+        settings,
+        max_model_len=length,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        gpu_memory_utilization=settings.gpu_memory_utilization or rules.default_utilization,
+        block_size=settings.block_size
+        or block_tokens(
+            model,
+            version,
+            compute_capability=gpu.compute_capability,
+            one_byte_cache=is_one_byte(cache_dtype),
+        ),
+        enable_prefix_caching=caches_prefixes(model, rules, settings.enable_prefix_caching),
+        cudagraph_capture_sizes=sizes,
+        max_cudagraph_capture_size=largest,
+        async_scheduling=rules.asynchronous_by_default if asynchronous is None else asynchronous,
+        model_runner=settings.model_runner or model_runner(model, version),
+    )
+
+
+def _batch_sizes(
+    settings: EngineSettings, rules: EngineRules, gpu: Gpu, length: int
+) -> tuple[int, int]:
+    """Sequences and batched tokens. Source: vLLM vllm/engine/arg_utils.py _set_default_max_num_*"""
+    tier = batch_tier(
+        rules,
+        product=gpu.product,
+        nominal_bytes=gpu.nominal_bytes or gpu.total_bytes,
+        compute_capability=gpu.compute_capability,
+    )
+    seqs = settings.max_num_seqs or tier.max_num_seqs
+    tokens = settings.max_num_batched_tokens
+    if tokens is None:
+        tokens = tier.max_num_batched_tokens
+        if not settings.enable_chunked_prefill:
+            tokens = max(tokens, length)
+        elif rules.legacy_engine and length <= _LEGACY_CHUNKED_FROM:
+            tokens = max(length, _LEGACY_BATCHED_TOKENS)
+        if rules.caps_batched_tokens:
+            tokens = min(tokens, seqs * length)
+    return settings.max_num_seqs or min(seqs, tokens), tokens
+
+
+# The engine before V1 prefilled in chunks only above this length.
+# Source: vLLM 0.6-0.7 vllm/engine/arg_utils.py create_engine_config.
+_LEGACY_CHUNKED_FROM = 32768
+_LEGACY_BATCHED_TOKENS = 2048
+
+
+def _captured(
+    settings: EngineSettings, model: ModelFacts, gpu: Gpu, *, seqs: int, tokens: int
+) -> tuple[tuple[int, ...], int]:
+    """The captured sizes and the largest of them; none when eager."""
+    rules = settings.rules
+    if settings.enforce_eager:
+        return (), 0
+    if settings.cudagraph_capture_sizes is not None:
+        sizes = settings.cudagraph_capture_sizes
+        return sizes, max(sizes, default=0)
+    largest = settings.max_cudagraph_capture_size
+    if largest is None:
+        largest = largest_capture_size(
+            rules,
+            architecture=model.architecture,
+            compute_capability=gpu.compute_capability,
+            max_num_seqs=seqs,
+            max_num_batched_tokens=tokens,
+            tokens_per_sequence=settings.tokens_per_sequence,
+        )
+    sizes = capture_sizes(
+        largest=largest,
+        fine_steps=rules.fine_capture_steps,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        tokens_per_sequence=settings.tokens_per_sequence,
+    )
+    return sizes, largest

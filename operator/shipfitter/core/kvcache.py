@@ -1,38 +1,15 @@
-"""The engine's KV-cache planner: layers to groups, bytes to blocks, blocks to tokens; exact.
+"""The engine's KV-cache planner: bytes to blocks, blocks to tokens, and its refusals; exact.
 
 Source: vLLM vllm/v1/core/kv_cache_utils.py (0.33: kv_cache_planning.py).
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from shipfitter.core.engines import EngineSettings, Gpu
-from shipfitter.core.model import ModelFacts
+from shipfitter.core.cache_layout import CacheLayout, cache_layout
+from shipfitter.core.engines import EngineSettings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheLayout:
-    """Groups and page sizes for one model under fixed settings; answers questions about lengths.
-
-    Built by `cache_layout`; immutable. All per rank; with pipeline stages one entry per stage.
-    """
-
-    bytes_per_block: tuple[int, ...]  # per stage
-    block_size: int  # tokens of an attention block, after hybrid alignment
-    num_groups: int
-    has_state: bool
-    null_block: bool  # engines from 0.29 keep one block back in their checks
-
-    def pages(self, tokens: int) -> int:
-        """Blocks one request of this length needs to be admitted: the engine's R(n)."""
-        raise NotImplementedError
-
-    def hold_pages(self, tokens: int) -> int:
-        """Blocks a running request keeps between steps: `pages` without the in-flight part."""
-        raise NotImplementedError
-
-    def needed_bytes(self, tokens: int, *, stage: int = 0) -> int:
-        """Bytes the engine will say it needs for one request of this length."""
-        raise NotImplementedError
+__all__ = ["CacheLayout", "CachePlan", "cache_layout", "longest_fitting_tokens", "plan_cache"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +26,131 @@ class CachePlan:
     estimated_max_model_len: int | None = None
 
 
-def cache_layout(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> CacheLayout:
-    """The cache layout the engine would build; settings must be resolved.
-
-    Raises UnknownArchitectureError for a cache whose layout is not known.
-    """
-    raise NotImplementedError
-
-
 def plan_cache(
-    layout: CacheLayout, settings: EngineSettings, available_bytes: tuple[int, ...]
+    layout: CacheLayout,
+    settings: EngineSettings,
+    available_bytes: tuple[int, ...],
+    *,
+    auto_fit: bool = False,
 ) -> CachePlan:
-    """Blocks, tokens and concurrency for the cache memory of each stage, or the engine's refusal."""
-    raise NotImplementedError
+    """Blocks, tokens and concurrency for the cache memory of each stage, or the engine's refusal.
+
+    `auto_fit` is the engine's `--max-model-len auto`: the length shrinks to what fits.
+    """
+    length = settings.max_model_len or 1
+    if not any(layout.bytes_per_block):
+        return CachePlan(
+            num_gpu_blocks=1, max_model_len=length, max_concurrency=0.0, kv_cache_tokens=0
+        )
+    available, checked = _memory(layout, settings, available_bytes)
+    fitting = [
+        _longest_within(layout, stage, usable_bytes, length)
+        for stage, usable_bytes in enumerate(checked)
+    ]
+    if auto_fit:
+        length = min(length, *fitting) or length
+    blocks = _blocks(layout, settings, available)
+    plan = _report(layout, settings, blocks, length)
+    stage = next(
+        (
+            stage
+            for stage, usable_bytes in enumerate(checked)
+            if layout.needed_bytes(length, stage=stage) > usable_bytes or usable_bytes <= 0
+        ),
+        None,
+    )
+    if stage is not None:
+        no_memory = any(usable_bytes <= 0 for usable_bytes in checked)
+        return replace(
+            plan,
+            refusal="NoCacheBlocks" if no_memory else "KVCacheTooSmall",
+            needed_bytes=layout.needed_bytes(length, stage=stage),
+            usable_bytes=checked[stage],
+            estimated_max_model_len=fitting[stage] or None,
+        )
+    plan = replace(plan, needed_bytes=layout.needed_bytes(length), usable_bytes=checked[0])
+    if _too_few_state_blocks(layout, settings, blocks):
+        return replace(plan, refusal="StateBlocksTooFew")
+    return plan
+
+
+def _memory(
+    layout: CacheLayout, settings: EngineSettings, available_bytes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The memory of each stage, and what the checks compare with."""
+    rules = settings.rules
+    override = settings.num_gpu_blocks_override
+    if override is not None and rules.override_replaces_memory:
+        available_bytes = tuple(override * block_bytes for block_bytes in layout.bytes_per_block)
+    checked = available_bytes
+    if layout.null_block:
+        checked = tuple(
+            stage_bytes - block_bytes
+            for stage_bytes, block_bytes in zip(
+                available_bytes, layout.bytes_per_block, strict=True
+            )
+        )
+    if layout.needs_least_memory:
+        checked = (min(checked),) * len(checked)
+    return available_bytes, checked
+
+
+def _blocks(layout: CacheLayout, settings: EngineSettings, available_bytes: tuple[int, ...]) -> int:
+    if settings.num_gpu_blocks_override is not None:
+        return settings.num_gpu_blocks_override
+    return min(
+        max(0, stage_bytes // block_bytes)
+        for stage_bytes, block_bytes in zip(available_bytes, layout.bytes_per_block, strict=True)
+        if block_bytes
+    )
+
+
+def _report(layout: CacheLayout, settings: EngineSettings, blocks: int, length: int) -> CachePlan:
+    """The two figures of the log. Source: vLLM kv_cache_utils.py _report_kv_cache_config."""
+    pages = layout.pages(length)
+    if settings.rules.reports_concurrency:
+        tokens = int(blocks / pages * length)
+    else:
+        tokens = blocks // layout.num_groups * layout.min_block_size * layout.shards
+    return CachePlan(
+        num_gpu_blocks=blocks,
+        max_model_len=length,
+        max_concurrency=blocks / pages,
+        kv_cache_tokens=tokens,
+    )
+
+
+def _too_few_state_blocks(layout: CacheLayout, settings: EngineSettings, blocks: int) -> bool:
+    """Source: vLLM vllm/config/compilation.py, from 0.20 on, with full decode graphs."""
+    return (
+        layout.has_state
+        and settings.rules.refuses_few_state_blocks
+        and not settings.enforce_eager
+        and (settings.max_num_seqs or 0) > blocks
+    )
 
 
 def longest_fitting_tokens(layout: CacheLayout, blocks: int, limit_tokens: int) -> int:
-    """The longest single request that the blocks admit, at most the limit; 0 when none does."""
-    raise NotImplementedError
+    """The longest single request that the blocks admit, at most the limit; 0 when none does.
+
+    One block is never handed out: the engine keeps it as the null block, whatever its checks say.
+    """
+    return _largest(lambda tokens: layout.pages(tokens) <= blocks - 1, limit_tokens)
+
+
+def _longest_within(layout: CacheLayout, stage: int, usable_bytes: int, limit: int) -> int:
+    return _largest(lambda tokens: layout.needed_bytes(tokens, stage=stage) <= usable_bytes, limit)
+
+
+def _largest(fits: Callable[[int], bool], limit: int) -> int:
+    """The largest length up to the limit that fits; pages never fall as a request grows."""
+    if fits(limit):
+        return limit
+    low, high = 0, limit
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

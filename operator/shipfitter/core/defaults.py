@@ -1,0 +1,134 @@
+"""What the engine takes where nothing is asked: batch sizes, runner, prefix caching, block size."""
+
+from shipfitter.core.model import LayerKind, ModelFacts
+from shipfitter.core.rules import BatchTier, EngineRules, HybridPrefixCaching
+from shipfitter.core.versions import EngineVersion
+
+# Source: vLLM vllm/config/cache.py CacheConfig.DEFAULT_BLOCK_SIZE.
+DEFAULT_BLOCK_TOKENS = 16
+LATENT_KERNEL_BLOCK_TOKENS = 64  # FlashMLA, FlashInfer MLA, every sparse MLA backend
+CUTLASS_MLA_BLOCK_TOKENS = 128
+
+# Classes whose recurrent layers can cache prefixes in 0.12-0.14, and in mode `all` to 0.31.
+# Source: vLLM 0.12-0.31 vllm/model_executor/models: SupportsMambaPrefixCaching.
+LISTED_FOR_PREFIX_CACHING = frozenset(
+    {
+        "BambaForCausalLM",
+        "FalconH1ForCausalLM",
+        "GraniteMoeHybridForCausalLM",
+        "JambaForCausalLM",
+        "MambaForCausalLM",
+        "Mamba2ForCausalLM",
+        "NemotronHForCausalLM",
+        "Zamba2ForCausalLM",
+    }
+)
+
+# MoE and hybrid classes that the V2 runner takes before it takes everything (0.29), by release.
+# Source: vLLM vllm/config/vllm.py use_v2_model_runner, 0.22 to 0.28.
+_V2_CLASSES: tuple[tuple[EngineVersion, frozenset[str]], ...] = (
+    (EngineVersion(0, 22, 0), frozenset({"Qwen3ForCausalLM"})),
+    (EngineVersion(0, 23, 0), frozenset({"LlamaForCausalLM", "MistralForCausalLM"})),
+    (
+        EngineVersion(0, 24, 0),
+        frozenset({"DeepseekV2ForCausalLM", "Qwen2MoeForCausalLM", "GraniteMoeForCausalLM"}),
+    ),
+    (
+        EngineVersion(0, 26, 0),
+        frozenset({"InklingForCausalLM", "LongcatFlashNgramForCausalLM"}),
+    ),
+    (EngineVersion(0, 27, 0), frozenset({"KimiK3ForCausalLM"})),
+    (EngineVersion(0, 28, 0), frozenset({"DeepseekV4ForCausalLM"})),
+)
+_V2_FOR_DENSE = EngineVersion(0, 25, 0)
+_V2_FOR_ALL = EngineVersion(0, 29, 0)
+_V2_QUANTISED = EngineVersion(0, 23, 0)
+
+
+def batch_tier(
+    rules: EngineRules,
+    *,
+    product: str,
+    nominal_bytes: int,
+    compute_capability: tuple[int, int] | None,
+) -> BatchTier:
+    """The row of default batch sizes for a card.
+
+    Source: vLLM vllm/engine/arg_utils.py EngineArgs.get_batch_defaults.
+    """
+    name = product.lower()
+    for tier in rules.tiers:
+        if (
+            nominal_bytes >= tier.min_nominal_bytes
+            and not any(excluded in name for excluded in tier.excluded_products)
+            and (
+                tier.excluded_compute_capability is None
+                or compute_capability != tier.excluded_compute_capability
+            )
+        ):
+            return tier
+    return rules.tiers[-1]
+
+
+def model_runner(model: ModelFacts, version: EngineVersion) -> str:
+    """V1 or V2: the runner a generative model gets unless the environment says otherwise."""
+    if version >= _V2_FOR_ALL:
+        return "V2"
+    if version >= _V2_FOR_DENSE and model.moe is None and not _has_state(model):
+        return "V2"
+    if version < _V2_QUANTISED and model.quantization is not None:
+        return "V1"
+    listed = any(
+        since <= version and model.architecture in classes for since, classes in _V2_CLASSES
+    )
+    return "V2" if listed else "V1"
+
+
+def _has_state(model: ModelFacts) -> bool:
+    return any(layer.kind is LayerKind.STATE for layer in model.layers)
+
+
+def caches_prefixes(model: ModelFacts, rules: EngineRules, asked: bool | None) -> bool:
+    """Whether prefixes are cached in the end.
+
+    Source: vLLM vllm/engine/arg_utils.py _set_default_chunked_prefill_and_prefix_caching_args,
+    vllm/config/model.py is_prefix_caching_supported.
+    """
+    if not _has_state(model):
+        return not rules.legacy_engine if asked is None else asked
+    if not model.is_hybrid:
+        return False
+    match rules.hybrid_prefix_caching:
+        case HybridPrefixCaching.NEVER:
+            return False
+        case HybridPrefixCaching.LISTED:
+            return asked is True and model.architecture in LISTED_FOR_PREFIX_CACHING
+        case HybridPrefixCaching.WHEN_ASKED:
+            return asked is True
+        case HybridPrefixCaching.DEFAULT:
+            return asked is not False
+
+
+def block_tokens(
+    model: ModelFacts,
+    version: EngineVersion,
+    *,
+    compute_capability: tuple[int, int] | None,
+    one_byte_cache: bool,
+) -> int:
+    """Tokens in a block of the attention backend that the card would pick.
+
+    Source: vLLM vllm/platforms/cuda.py _get_backend_priorities, and each backend's own sizes.
+    """
+    latent = [layer for layer in model.layers if layer.kind is LayerKind.MLA]
+    if not latent:
+        return DEFAULT_BLOCK_TOKENS
+    if any(layer.indexer_bytes_per_token for layer in latent):
+        return LATENT_KERNEL_BLOCK_TOKENS
+    major = compute_capability[0] if compute_capability else 0
+    if major == 10:
+        older = version < EngineVersion(0, 11, 0)
+        return CUTLASS_MLA_BLOCK_TOKENS if older else LATENT_KERNEL_BLOCK_TOKENS
+    if major == 9 and (version < EngineVersion(0, 12, 0) or one_byte_cache):
+        return LATENT_KERNEL_BLOCK_TOKENS  # FlashMLA; FlashAttention's MLA keeps 16-bit caches only
+    return DEFAULT_BLOCK_TOKENS
