@@ -42,6 +42,19 @@ def default_reserved_bytes(nvml_total_bytes: int) -> int:
     return max(400, nvml_total_bytes * 9 // 1000 // MIB) * MIB
 
 
+def assumed_reserved_bytes(product: GpuProduct | None, nvml_total_bytes: int) -> int:
+    """What the driver keeps of a total that came without that figure.
+
+    Drivers before R510 left the reserved part out of the total, so a total below the catalogue's
+    has lost some of it already. Source: wookayin/gpustat#116; A100-80: 81,251 MiB then, 81,920 now.
+    """
+    if product is None:
+        return default_reserved_bytes(nvml_total_bytes)
+    if nvml_total_bytes >= product.nvml_total_bytes:
+        return product.reserved_bytes
+    return max(0, nvml_total_bytes - product.cuda_total_bytes)
+
+
 def normalise_product(nvml_name: str) -> str:
     """NVML's name in gpu-feature-discovery's spelling: "NVIDIA L40S" -> "NVIDIA-L40S".
 

@@ -1,61 +1,18 @@
 """Devices and nodes to pools: nodes whose GPUs are interchangeable for planning."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity, Taint
+from shipfitter.core.node_classes import NodeGroup, node_class, node_groups, usable_devices
+from shipfitter.core.robust import TOLERANCE_PERCENT, lower_median
+from shipfitter.core.selectors import signature
+from shipfitter.core.separation import Separated, separate
+from shipfitter.units import GIB
 
-class CapacitySource(StrEnum):
-    """Where a GPU's bytes were learnt, most trusted first."""
-
-    MEASURED = "Measured"  # our agent, NVML
-    STALE = "Stale"  # measured, and the agent is silent since
-    RESOURCE_SLICE = "ResourceSlice"
-    LABEL = "Label"  # gpu-feature-discovery
-    CATALOGUE = "Catalogue"  # product name or instance type, and our table
-    DECLARED = "Declared"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """One GPU (or MIG device) an engine could use."""
-
-    product: str  # gpu-feature-discovery's spelling: NVIDIA-L40S
-    total_bytes: int  # what CUDA calls total: NVML v2 total - reserved
-    nominal_bytes: int = 0  # NVML total
-    foreign_used_bytes: int = 0
-    compute_capability: tuple[int, int] | None = None
-    mig_profile: str = ""
-    healthy: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
-    """A node taint."""
-
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCapacity:
-    """One node: what it has, what is free, and how it can be selected."""
-
-    name: str
-    labels: Mapping[str, str]
-    devices: tuple[Device, ...]
-    allocatable_gpus: int  # nvidia.com/gpu (or the MIG resource) the scheduler may hand out
-    used_gpus: int = 0  # requested by bound pods that have not ended
-    ready: bool = True
-    schedulable: bool = True  # not cordoned, not being deleted
-    taints: tuple[Taint, ...] = ()
-    source: CapacitySource = CapacitySource.MEASURED
-    sharing: str = "none"  # none | time-slicing | mps
-    replicas_per_gpu: int = 1
-    resource_name: str = "nvidia.com/gpu"
-    host_memory_bytes: int = 0
-    nvlink: bool = False
+__all__ = ["CapacitySource", "Device", "NodeCapacity", "Pool", "PoolNode", "Taint", "pools"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +25,7 @@ class PoolNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Nodes whose GPUs are interchangeable: same product, bytes within 3 %, count, sharing, MIG profile."""
+    """Nodes whose GPUs are interchangeable: product, bytes within 3 %, count, sharing, profile."""
 
     name: str  # stable, a DNS label part: nvidia-l40s-8
     product: str
@@ -88,6 +45,8 @@ class Pool:
     resource_name: str = "nvidia.com/gpu"
     host_memory_bytes: int = 0
     nvlink: bool = False
+    other_products: tuple[str, ...] = ()  # on the same nodes, or on nodes no label separates
+    unified: bool = False
 
     @property
     def free_gpus(self) -> int:
@@ -105,6 +64,111 @@ def pools(nodes: tuple[NodeCapacity, ...]) -> tuple[Pool, ...]:
     Nodes that are not ready, cordoned, or without usable devices are left out. The bytes are the
     minimum over nodes within 3 % of the median of their class; an outlier becomes a pool of its
     own. Pools that no label separates are merged with the smaller bytes and
-    `selector_is_exact = False`.
+    `selector_is_exact = False`. Pass every node, also those without GPUs: selectors avoid them.
     """
-    raise NotImplementedError
+    ordered = sorted(nodes, key=lambda node: (node.name, node.resource_name))
+    without_gpus = frozenset(signature(node.labels) for node in ordered if not node_class(node))
+    found = [_pool(each) for each in separate(node_groups(ordered), without_gpus)]
+    return tuple(sorted(_named(found), key=lambda pool: pool.name))
+
+
+def _pool(separated: Separated) -> Pool:
+    """A pool of the group; what it promises holds on the smallest device of its nodes."""
+    group = separated.group
+    smallest = min(
+        (usable_devices(node)[0] for node in group.nodes),
+        key=lambda device: (device.total_bytes, device.product),
+    )
+    products = {product for found in group.classes for product in found.products}
+    foreign_used_bytes = _foreign_used_bytes(group, smallest.total_bytes)
+    return Pool(
+        name="",
+        product=smallest.product,
+        gpus_per_node=min(found.gpus_per_node for found in group.classes),
+        total_bytes=smallest.total_bytes,
+        nominal_bytes=smallest.nominal_bytes,
+        foreign_used_bytes=foreign_used_bytes,
+        compute_capability=_compute_capability(group),
+        nodes=tuple(
+            PoolNode(name=node.name, free_gpus=_free_gpus(node, foreign_used_bytes))
+            for node in group.nodes
+        ),
+        selector=separated.selector,
+        # On a mixed node labels select the node, but nothing selects the GPU.
+        selector_is_exact=separated.selector_is_exact
+        and not group.is_joined
+        and len(products) == 1,
+        taints=tuple(
+            sorted(
+                {taint for node in group.nodes for taint in node.taints},
+                key=lambda taint: (taint.key, taint.value, taint.effect),
+            )
+        ),
+        source=max((node.source for node in group.nodes), key=list(CapacitySource).index),
+        sharing=max(
+            (found.sharing for found in group.classes), key=("none", "mps", "time-slicing").index
+        ),
+        replicas_per_gpu=max(found.replicas_per_gpu for found in group.classes),
+        mig_profile=smallest.mig_profile,
+        resource_name=group.resource_name,
+        host_memory_bytes=min(node.host_memory_bytes for node in group.nodes),
+        nvlink=2 * sum(node.nvlink for node in group.nodes) > len(group.nodes),
+        other_products=tuple(sorted(products - {smallest.product})),
+        unified=smallest.unified,
+    )
+
+
+def _foreign_used_bytes(group: NodeGroup, total_bytes: int) -> int:
+    """What strangers hold on a usual node: the most within the tolerance above the median."""
+    used_bytes = [
+        max(device.foreign_used_bytes for device in usable_devices(node)) for node in group.nodes
+    ]
+    usual_bytes = lower_median(used_bytes) + total_bytes * TOLERANCE_PERCENT // 100
+    return max(used for used in used_bytes if used <= usual_bytes)
+
+
+def _free_gpus(node: NodeCapacity, foreign_used_bytes: int) -> int:
+    """GPUs the node can hand out now that offer what the pool promises."""
+    fitting = sum(
+        device.foreign_used_bytes <= foreign_used_bytes for device in usable_devices(node)
+    )
+    requestable = min(node.allocatable_gpus, fitting * node.replicas_per_gpu)
+    return max(0, requestable - node.used_gpus)
+
+
+def _compute_capability(group: NodeGroup) -> tuple[int, int] | None:
+    """The lowest that most nodes have, so that one node's claim moves nothing; None if unknown."""
+    lowest = Counter(
+        min(known)
+        for node in group.nodes
+        if (known := [d.compute_capability for d in usable_devices(node) if d.compute_capability])
+    )
+    if len(group.classes) > 1:
+        return min(lowest, default=None)
+    return max(lowest, key=lambda capability: (lowest[capability], capability), default=None)
+
+
+def _named(found: list[Pool]) -> Iterable[Pool]:
+    """Pools with names; of pools that differ only in bytes the largest keeps the plain one."""
+    taken: set[str] = set()
+    for pool in sorted(found, key=lambda p: (-len(p.nodes), -p.total_bytes, p.nodes[0].name)):
+        plain = _name(pool)
+        sized = f"{plain}-{round(pool.total_bytes / GIB)}g"
+        numbered = (f"{sized}-{number}" for number in range(2, len(found) + 2))
+        name = next(name for name in (plain, sized, *numbered) if name not in taken)
+        taken.add(name)
+        yield replace(pool, name=name)
+
+
+def _name(pool: Pool) -> str:
+    """What a person would call the pool, as a part of a DNS label."""
+    arch = pool.selector.get("kubernetes.io/arch", "amd64")
+    parts = (
+        pool.product,
+        f"mig-{pool.mig_profile}" if pool.mig_profile else "",
+        str(pool.gpus_per_node),
+        f"{pool.sharing}-{pool.replicas_per_gpu}" if pool.sharing != "none" else "",
+        "mixed" if pool.other_products else "",
+        arch if arch != "amd64" else "",
+    )
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(filter(None, parts)).lower()).strip("-")[:50]

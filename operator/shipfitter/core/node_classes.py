@@ -1,0 +1,102 @@
+"""Which nodes are alike: of one class, and of one size within it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shipfitter.core.capacity import Device, NodeCapacity
+from shipfitter.core.robust import close, groups_around_medians
+from shipfitter.core.selectors import PLATFORM_KEYS, Signature, signature
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class NodeClass:
+    """What nodes of one pool have in common, apart from their bytes."""
+
+    products: tuple[str, ...]  # more than one on a mixed node
+    gpus_per_node: int  # as built in: a broken GPU does not make another class of node
+    resource_name: str
+    mig_profile: str
+    sharing: str
+    replicas_per_gpu: int
+    platform: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """Nodes of one class and one size; of several where no label separates them."""
+
+    classes: frozenset[NodeClass]
+    nodes: tuple[NodeCapacity, ...]  # those that can take pods now
+    signatures: frozenset[Signature]  # of these and of their kind that cannot, such as cordoned
+    is_joined: bool = False  # of nodes that differ, because no label separates them
+
+    @property
+    def usable_bytes(self) -> int:
+        """What CUDA calls total on the smallest device a pod may get here."""
+        return min(map(usable_bytes, self.nodes))
+
+    @property
+    def resource_name(self) -> str:
+        """What pods ask for."""
+        return next(iter(self.classes)).resource_name
+
+
+def usable_devices(node: NodeCapacity) -> tuple[Device, ...]:
+    """The devices an engine may get, smallest first: the scheduler does not say which one."""
+    healthy = (device for device in node.devices if device.healthy and device.total_bytes > 0)
+    return tuple(sorted(healthy, key=lambda device: (device.total_bytes, device.product)))
+
+
+def usable_bytes(node: NodeCapacity) -> int:
+    """What CUDA calls total on the node's smallest usable device."""
+    return usable_devices(node)[0].total_bytes
+
+
+def node_class(node: NodeCapacity) -> NodeClass | None:
+    """The node's class; None when it has no device an engine could use."""
+    if not usable_devices(node):
+        return None
+    return NodeClass(
+        products=tuple(sorted({device.product for device in node.devices if device.product})),
+        gpus_per_node=len(node.devices),
+        resource_name=node.resource_name,
+        mig_profile=usable_devices(node)[0].mig_profile,
+        sharing=node.sharing,
+        replicas_per_gpu=node.replicas_per_gpu,
+        platform=tuple(node.labels.get(key, "") for key in PLATFORM_KEYS),
+    )
+
+
+def is_available(node: NodeCapacity) -> bool:
+    """Whether the scheduler may put a pod with GPUs there."""
+    return node.ready and node.schedulable and node.allocatable_gpus > 0
+
+
+def node_groups(nodes: Iterable[NodeCapacity]) -> list[NodeGroup]:
+    """Nodes with devices by class, then by bytes around the median of those that can take pods."""
+    classes: dict[NodeClass, list[NodeCapacity]] = {}
+    for node in nodes:
+        found = node_class(node)
+        if found:
+            classes.setdefault(found, []).append(node)
+    return [group for found in sorted(classes) for group in _groups_of_class(found, classes[found])]
+
+
+def _groups_of_class(found: NodeClass, members: list[NodeCapacity]) -> Iterable[NodeGroup]:
+    available = [node for node in members if is_available(node)]
+    away = [node for node in members if not is_available(node)]
+    for sizes in groups_around_medians([usable_bytes(node) for node in available]):
+        nodes = tuple(node for node in available if usable_bytes(node) in sizes)
+        kin = [node for node in away if close(usable_bytes(node), sizes[0])]
+        away = [node for node in away if not close(usable_bytes(node), sizes[0])]
+        yield NodeGroup(
+            classes=frozenset({found}),
+            nodes=nodes,
+            signatures=frozenset(signature(node.labels) for node in (*nodes, *kin)),
+        )
+    if away:
+        yield NodeGroup(
+            classes=frozenset({found}),
+            nodes=(),
+            signatures=frozenset(signature(node.labels) for node in away),
+        )

@@ -1,0 +1,84 @@
+"""Telling groups of nodes apart by labels, and joining those that no label separates."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from shipfitter.core.node_classes import NodeGroup
+from shipfitter.core.selectors import Signature, selects, shortest_selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Separated:
+    """A group and the labels that select it; exact when they select no other node with GPUs."""
+
+    group: NodeGroup
+    selector: Mapping[str, str]
+    selector_is_exact: bool
+
+
+def separate(groups: Iterable[NodeGroup], others: frozenset[Signature]) -> list[Separated]:
+    """Every group with its selector, after joining those that labels cannot separate.
+
+    `others` are the nodes without GPUs. A lone outlier is not joined with the fleet whose labels it
+    shares: one lying or broken node would shrink them all.
+    """
+    groups = list(groups)
+    while True:
+        separated = [_separated(group, groups, others) for group in groups]
+        pair = next(
+            (pair for pair in combinations(separated, 2) if _must_join(*pair)),
+            None,
+        )
+        if pair is None:
+            return [found for found in separated if found.group.nodes]
+        one, other = (found.group for found in pair)
+        groups = [group for group in groups if group not in (one, other)]
+        groups.append(_joined(one, other))
+
+
+def _separated(
+    group: NodeGroup, groups: list[NodeGroup], others: frozenset[Signature]
+) -> Separated:
+    rivals = _signatures(
+        rival
+        for rival in groups
+        if rival is not group and rival.resource_name == group.resource_name
+    )
+    # The same node may offer several resources: it is no bystander of itself.
+    bystanders = others | _signatures(
+        rival for rival in groups if rival.resource_name != group.resource_name
+    )
+    selector, exact = shortest_selector(
+        group.signatures, rivals, bystanders - group.signatures - rivals
+    )
+    return Separated(group=group, selector=selector, selector_is_exact=exact)
+
+
+def _signatures(groups: Iterable[NodeGroup]) -> frozenset[Signature]:
+    return frozenset().union(*(group.signatures for group in groups))
+
+
+def _must_join(one: Separated, other: Separated) -> bool:
+    if one.group.resource_name != other.group.resource_name:
+        return False  # a pod that asks for one never gets the other
+    if not one.group.nodes or not other.group.nodes:
+        return False  # nothing can go there now
+    reached = any(selects(one.selector, node) for node in other.group.signatures)
+    reaching = any(selects(other.selector, node) for node in one.group.signatures)
+    return (reached or reaching) and not _is_lone_outlier(one.group, other.group)
+
+
+def _is_lone_outlier(one: NodeGroup, other: NodeGroup) -> bool:
+    """Whether the smaller group is a single node of a class the larger group has too."""
+    smaller, larger = sorted((one, other), key=lambda group: group.usable_bytes)
+    return len(smaller.nodes) == 1 and smaller.classes <= larger.classes
+
+
+def _joined(one: NodeGroup, other: NodeGroup) -> NodeGroup:
+    return NodeGroup(
+        classes=one.classes | other.classes,
+        nodes=tuple(sorted((*one.nodes, *other.nodes), key=lambda node: node.name)),
+        signatures=one.signatures | other.signatures,
+        is_joined=True,
+    )
