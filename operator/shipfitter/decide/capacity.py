@@ -1,0 +1,48 @@
+"""Which nodes count for one deployment, with its own GPUs counted as free."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
+from shipfitter.decide.world import LivePod, World
+
+# Taints that say "GPU node"; every rendered pod tolerates them.
+GPU_TAINTS = ("nvidia.com/gpu", "sku", "cloud.google.com/gke-accelerator")
+
+
+def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
+    """The pools this deployment could use: nodes it selects and tolerates, own GPUs given back."""
+    own: Counter[str] = Counter()
+    for pod in world.pods:
+        own[pod.node] += pod.gpus
+    selected = (node for node in world.nodes if _usable(resource, node))
+    return pools(
+        tuple(replace(node, used_gpus=max(0, node.used_gpus - own[node.name])) for node in selected)
+    )
+
+
+def _usable(resource: ModelDeployment, node: NodeCapacity) -> bool:
+    wanted = resource.spec.placement.node_selector.items()
+    if any(node.labels.get(key) != value for key, value in wanted):
+        return False
+    return all(_tolerated(resource, taint) for taint in node.taints)
+
+
+def _tolerated(resource: ModelDeployment, taint: Taint) -> bool:
+    if taint.effect == "PreferNoSchedule" or taint.key in GPU_TAINTS:
+        return True
+    return any(
+        (not t.key or t.key == taint.key)
+        and (t.operator == "Exists" or t.value == taint.value)
+        and (not t.effect or t.effect == taint.effect)
+        for t in resource.spec.placement.tolerations
+    )
+
+
+def waiting_for_gpu(pods: Iterable[LivePod]) -> tuple[LivePod, ...]:
+    """Pods the scheduler finds no GPU for."""
+    return tuple(
+        pod for pod in pods if pod.waiting_for_gpu_since is not None and not pod.terminating
+    )

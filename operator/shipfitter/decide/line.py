@@ -1,0 +1,172 @@
+"""The straight line: parse, resolve, count, choose, render, report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.api.model_source import canonical_uri
+from shipfitter.core.engines import EngineVersion
+from shipfitter.core.inventory import Pool
+from shipfitter.core.model import ModelFacts
+from shipfitter.decide.capacity import pools_for
+from shipfitter.decide.choice import Choice, Resizing, choose
+from shipfitter.decide.notices import notices
+from shipfitter.decide.objects import manifests
+from shipfitter.decide.prior import Prior
+from shipfitter.decide.report import Report, status_of
+from shipfitter.decide.wish import intent_of
+from shipfitter.decide.world import Outcome, World
+from shipfitter.errors import InvalidSpecError, UserError
+from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
+from shipfitter.status.conditions import Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The image that runs, and its version."""
+
+    image: str
+    version: EngineVersion
+
+
+def decide(body: Mapping[str, Any], world: World) -> Outcome:
+    """Turn the wish and the world into an outcome; a user's mistake is an outcome too."""
+    prior = Prior.of(body, world.workloads)
+    try:
+        resource = ModelDeployment.parse(body)
+        engine = _engine(resource, prior, world)
+        models = _models(resource, world)
+    except InvalidSpecError as error:
+        return _stopped(body, world, prior, "Planned", error)
+    except UserError as error:
+        return _stopped(body, world, prior, "ModelResolved", error)
+    return _decided(body, world, prior, resource, engine, models)
+
+
+def _engine(resource: ModelDeployment, prior: Prior, world: World) -> Engine:
+    """The spec's image, else the one pinned when this deployment was first planned, else the chart's."""
+    image = resource.spec.engine.image or prior.image or world.settings.default_image
+    text = resource.spec.engine.version or engine_version(image)
+    if text is None:
+        raise InvalidSpecError(
+            (f"spec.engine.version: {image} does not tell its version; give it, such as 0.33.0",)
+        )
+    return Engine(image=image, version=EngineVersion.parse(text))
+
+
+def _models(resource: ModelDeployment, world: World) -> tuple[tuple[str, ModelFacts], ...]:
+    """Facts of the first choice and of those alternatives that are known.
+
+    Raises the first choice's UserError: another model is taken where the first does not fit, not
+    where it is misspelt.
+    """
+    choices = [canonical_uri(choice.uri) for choice in resource.spec.model.choices]
+    first = world.models.get(choices[0])
+    if isinstance(first, UserError):
+        raise first
+    return tuple(
+        (uri, facts)
+        for uri in choices
+        if isinstance(facts := world.models.get(uri), ModelFacts)
+    )
+
+
+def _stopped(
+    body: Mapping[str, Any], world: World, prior: Prior, kind: str, error: UserError
+) -> Outcome:
+    """Nothing is decided; what runs is left exactly as it is."""
+    report = Report(
+        body=body,
+        world=world,
+        prior=prior,
+        plan_record=prior.plan,
+        conditions=(Condition(kind, False, error.reason, str(error)),),
+    )
+    status = status_of(report)
+    return Outcome(status=status, notices=notices(prior, status))
+
+
+def _decided(
+    body: Mapping[str, Any],
+    world: World,
+    prior: Prior,
+    resource: ModelDeployment,
+    engine: Engine,
+    models: tuple[tuple[str, ModelFacts], ...],
+) -> Outcome:
+    facts = models[0][1]
+    inputs = inputs_hash(resource, facts=facts, image=engine.image)
+    intent = intent_of(resource, engine.version, models)
+    pools = pools_for(resource, world)
+    kept = read_plan(prior.plan, dict(models)) if prior.inputs_hash == inputs else None
+    choice = choose(
+        intent,
+        pools,
+        kept,
+        resizing=_resizing(resource, world),
+        prior_conditions=prior.conditions,
+        now_seconds=world.now_seconds,
+    )
+    written = manifests(resource, world, prior, choice, inputs, engine.image)
+    report = Report(
+        body=body,
+        world=world,
+        prior=prior,
+        plan_record=written.record or prior.plan,
+        conditions=(
+            Condition("ModelResolved", True, "Resolved", _model_sentence(facts)),
+            _capacity(pools),
+            choice.planned,
+            _drift(choice, resource, engine, world),
+        ),
+        facts=facts,
+        uri=models[0][0],
+        engine_image=engine.image,
+        engine_version=str(engine.version),
+        variant=written.variant,
+    )
+    status = status_of(report)
+    return Outcome(
+        applies=written.applies,
+        deletes=written.deletes,
+        status=status,
+        notices=notices(prior, status, choice.reason),
+        requeue_after_seconds=choice.look_again_seconds or written.look_again_seconds,
+    )
+
+
+def _resizing(resource: ModelDeployment, world: World) -> Resizing:
+    resize = resource.spec.resize
+    return Resizing(
+        mode=str(resize.mode),
+        minimum_gain_percent=resize.minimum_gain_percent,
+        stabilization_seconds=resize.stabilization_seconds,
+        settle_seconds=world.settings.settle_seconds,
+    )
+
+
+def _capacity(pools: tuple[Pool, ...]) -> Condition:
+    if not pools:
+        return Condition(
+            "CapacityKnown", False, "NoGpuCapacity", "no ready node offers a usable GPU"
+        )
+    listed = ", ".join(f"{p.name} ({p.source})" for p in pools[:8])
+    return Condition("CapacityKnown", True, "GpusFound", listed)
+
+
+def _model_sentence(facts: ModelFacts) -> str:
+    return f"{facts.architecture}, facts from {facts.weights_source}"
+
+
+def _drift(choice: Choice, resource: ModelDeployment, engine: Engine, world: World) -> Condition:
+    """A newer default image only recommends itself; a resize in sight is more urgent."""
+    newer = world.settings.default_image
+    if choice.drifted.status or resource.spec.engine.image or newer == engine.image:
+        return choice.drifted
+    return replace(
+        choice.drifted,
+        status=True,
+        reason="EngineUpdateAvailable",
+        message=f"{engine.image} runs; {newer} is the default now: set spec.engine.image to take it",
+    )

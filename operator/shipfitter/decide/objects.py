@@ -1,0 +1,172 @@
+"""The choice as manifests: whole workloads only when the decision changed, scale otherwise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.core.plan import Plan, Sizing
+from shipfitter.decide.choice import Choice
+from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
+from shipfitter.decide.rollout import Strategy, Takeover, spec_replicas, strategy, takeover
+from shipfitter.decide.world import Apply, Delete, LivePod, LiveWorkload, World
+from shipfitter.render.config_map import logging_config_map
+from shipfitter.render.deployment import deployment, scale_manifest
+from shipfitter.render.disruption import disruption_budget
+from shipfitter.render.plan_record import plan_record
+from shipfitter.render.service import service
+from shipfitter.render.variant import variant_name
+from shipfitter.status.conditions import timestamp
+
+SCALE_MANAGER = "shipfitter-scale"
+# While pods move between variants, or surge may have to be given up, look again soon.
+ROLLING_LOOK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What to apply and delete, the record of the plan, and the variant that should serve."""
+
+    applies: tuple[Apply, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    record: Mapping[str, Any] | None = None
+    variant: str = ""
+    look_again_seconds: float | None = None
+
+
+def manifests(
+    resource: ModelDeployment,
+    world: World,
+    prior: Prior,
+    choice: Choice,
+    inputs: str,
+    image: str,
+) -> Written:
+    """All objects of the chosen plan; none where there is no plan."""
+    if choice.plan is None:
+        return Written()
+    name = resource.metadata.name
+    sizing = choice.plan.variants[0].sizing
+    wanted = variant_name(name, sizing, allocation=resource.spec.gpus.allocation)
+    record = prior.plan
+    if choice.adopted or record is None:
+        record = plan_record(
+            resource,
+            choice.plan,
+            inputs_hash=inputs,
+            decided_at=timestamp(world.now_seconds),
+            reason=choice.reason,
+        )
+    live = next((w for w in world.workloads if w.name == wanted), None)
+    moves = takeover(
+        wanted,
+        resource.spec.replicas,
+        world.workloads,
+        world.pods,
+        may_yield=_may_yield(resource, world, sizing, wanted),
+    )
+    applies = [
+        Apply(manifest=logging_config_map(resource)),
+        Apply(manifest=service(resource)),
+    ]
+    budget = disruption_budget(resource)
+    if budget is not None:
+        applies.append(Apply(manifest=budget))
+    if live is None or not _carries(live, record):
+        applies.append(
+            Apply(manifest=deployment(resource, choice.plan.variants[0], record, image=image))
+        )
+    applies.extend(_scales(resource, world, moves, wanted, sizing))
+    rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
+    return Written(
+        applies=tuple(applies),
+        deletes=tuple(_delete(workload) for workload in moves.finished),
+        record=record,
+        variant=wanted,
+        look_again_seconds=ROLLING_LOOK_SECONDS if rolling else None,
+    )
+
+
+def _carries(live: LiveWorkload, record: Mapping[str, Any]) -> bool:
+    """Whether the workload was written for this very decision."""
+    stored = annotations(live)
+    return stored.get(INPUTS_ANNOTATION) == record.get("inputsHash") and (
+        f'"decidedAt":"{record.get("decidedAt")}"' in stored.get(PLAN_ANNOTATION, "").replace(" ", "")
+    )
+
+
+def _unready(world: World, wanted: str, replicas: int) -> bool:
+    ready = sum(pod.ready for pod in world.pods if pod.variant == wanted)
+    return ready < replicas
+
+
+def _room(world: World, sizing: Sizing) -> bool:
+    """Whether one more replica finds free GPUs on a node of the pool right now."""
+    members = {node.name for node in sizing.pool.nodes}
+    return any(
+        node.allocatable_gpus - node.used_gpus >= sizing.gpus_per_replica
+        for node in world.nodes
+        if node.name in members and node.ready and node.schedulable
+    )
+
+
+def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: str) -> bool:
+    """Whether an old variant must give up GPUs before the new one can start on the same nodes."""
+    if str(resource.spec.rollout.mode) == "Surge" or _room(world, sizing):
+        return False
+    members = {node.name for node in sizing.pool.nodes}
+    return any(pod.variant != wanted and pod.node in members for pod in world.pods)
+
+
+def _scales(
+    resource: ModelDeployment, world: World, moves: Takeover, wanted: str, sizing: Sizing
+) -> list[Apply]:
+    applies = []
+    for name, replicas in sorted(moves.replicas.items()):
+        pods = tuple(pod for pod in world.pods if pod.variant == name)
+        how = strategy(
+            str(resource.spec.rollout.mode),
+            pods,
+            room_to_surge=_room(world, sizing),
+            now_seconds=world.now_seconds,
+        )
+        live = next((w for w in world.workloads if w.name == name), None)
+        if live is not None and spec_replicas(live) == replicas and _has(live, how):
+            continue
+        manifest = scale_manifest(
+            resource,
+            name,
+            replicas=replicas,
+            max_surge=how.max_surge,
+            max_unavailable=how.max_unavailable,
+        )
+        applies.append(Apply(manifest=manifest, manager=SCALE_MANAGER))
+    return applies
+
+
+def _has(live: LiveWorkload, how: Strategy) -> bool:
+    rolling = live.body.get("spec", {}).get("strategy", {}).get("rollingUpdate", {})
+    return (
+        rolling.get("maxSurge") == how.max_surge
+        and rolling.get("maxUnavailable") == how.max_unavailable
+    )
+
+
+def _delete(workload: LiveWorkload) -> Delete:
+    metadata = workload.body["metadata"]
+    return Delete(
+        api_version=str(workload.body.get("apiVersion", "apps/v1")),
+        kind=str(workload.body.get("kind", "Deployment")),
+        name=workload.name,
+        uid=str(metadata["uid"]),
+    )
+
+
+def pods_of(world: World, variant: str) -> tuple[LivePod, ...]:
+    """Pods of one variant."""
+    return tuple(pod for pod in world.pods if pod.variant == variant)
+
+
+def is_same(plan: Plan, other: Plan) -> bool:
+    """Whether two plans would write the same workload."""
+    return plan.variants == other.variants

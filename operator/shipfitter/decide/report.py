@@ -1,0 +1,121 @@
+"""Status from what was decided and seen; nothing in it changes while the world does not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shipfitter.core.kvcache import kv_bytes_per_token
+from shipfitter.core.model import ModelFacts
+from shipfitter.decide.prior import Prior
+from shipfitter.decide.world import LivePod, World
+from shipfitter.status.availability import available, ready
+from shipfitter.status.conditions import Condition, merged
+from shipfitter.status.summary import summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What goes into status."""
+
+    body: Mapping[str, Any]
+    world: World
+    prior: Prior
+    plan_record: Mapping[str, Any] | None
+    conditions: tuple[Condition, ...]
+    facts: ModelFacts | None = None
+    uri: str = ""
+    engine_image: str = ""
+    engine_version: str = ""
+    variant: str = ""
+
+
+def status_of(report: Report) -> dict[str, Any]:
+    """The whole status to store."""
+    spec = report.body.get("spec", {})
+    replicas = int(spec.get("replicas", 1))
+    serving = tuple(pod for pod in report.world.pods if not pod.terminating)
+    ready_replicas = sum(pod.ready for pod in serving)
+    generation = int(report.body.get("metadata", {}).get("generation", 1))
+    prior = report.prior.status
+    status: dict[str, Any] = {
+        key: prior[key] for key in ("model", "engine", "lastGoodPlan", "observed") if key in prior
+    }
+    if report.facts is not None:
+        status["model"] = _model(report.uri, report.facts)
+        status["engine"] = {"image": report.engine_image, "version": report.engine_version}
+    if report.plan_record is not None:
+        status["plan"] = report.plan_record
+    planned = report.plan_record is not None
+    conditions = _conditions(report, serving, replicas, planned=planned)
+    uri = report.uri or str(spec.get("model", {}).get("uri", ""))
+    status |= {
+        "observedGeneration": generation,
+        "conditions": merged(
+            report.prior.conditions,
+            conditions,
+            generation=generation,
+            now_seconds=report.world.now_seconds,
+        ),
+        "summary": summary(
+            uri=uri, plan=report.plan_record, ready_replicas=ready_replicas, replicas=replicas
+        ),
+        "replicas": len(serving),
+        "readyReplicas": ready_replicas,
+        "selector": f"shipfitter.dev/modeldeployment={_name(report.body)},shipfitter.dev/serves=true",
+    }
+    if planned and ready_replicas >= replicas > 0 and _only(report.variant, serving):
+        status["lastGoodPlan"] = report.plan_record
+    return status
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    return str(body.get("metadata", {}).get("name", ""))
+
+
+def _only(variant: str, pods: tuple[LivePod, ...]) -> bool:
+    return bool(variant) and all(pod.variant == variant for pod in pods)
+
+
+def _conditions(
+    report: Report, pods: tuple[LivePod, ...], replicas: int, *, planned: bool
+) -> list[Condition]:
+    conditions = list(report.conditions)
+    if planned:
+        current = [pod for pod in pods if pod.variant == report.variant or not report.variant]
+        serving = [pod for pod in pods if pod.ready]
+        shown = serving if len(serving) >= replicas else current + [
+            pod for pod in serving if pod not in current
+        ]
+        conditions.append(
+            available(shown, replicas, gpus=_gpus(report), startup="the engine is loading the model")
+        )
+    summary_condition = ready(conditions)
+    rolling = planned and (
+        not summary_condition.status
+        or (bool(report.variant) and not _only(report.variant, pods))
+    )
+    blocked = not summary_condition.status and not planned
+    conditions.append(
+        Condition("Reconciling", rolling, "RollingOut" if rolling else "Settled")
+    )
+    conditions.append(
+        Condition("Stalled", blocked, summary_condition.reason if blocked else "Settled")
+    )
+    return [summary_condition, *conditions]
+
+
+def _gpus(report: Report) -> str:
+    variants = (report.plan_record or {}).get("variants") or [{}]
+    first = variants[0]
+    return f"{first.get('gpusPerReplica')} × {first.get('gpuProduct')} in pool {first.get('pool')}"
+
+
+def _model(uri: str, facts: ModelFacts) -> dict[str, Any]:
+    model = {
+        "uri": uri,
+        "architecture": facts.architecture,
+        "weightsBytes": facts.checkpoint_bytes,
+        "kvBytesPerToken": kv_bytes_per_token(facts),
+        "quantization": facts.quantization.method if facts.quantization else "none",
+    }
+    return model | ({"revision": facts.revision} if facts.revision else {})

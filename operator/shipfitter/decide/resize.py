@@ -1,0 +1,63 @@
+"""Keep the running plan or take the fresh one: what still works is kept unless the gain is worth it."""
+
+from dataclasses import dataclass
+
+from shipfitter.core.candidate import Sizing
+from shipfitter.core.goals import Goals
+from shipfitter.core.intent import Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a fresh sizing would bring over the running one."""
+
+    percent: float
+    sentence: str  # "max_model_len 16384 → 131072, max_num_seqs 16 → 96"
+
+
+def gain(intent: Intent, running: Sizing, fresh: Sizing) -> Gain:
+    """How much more of the preferred length and sequences the fresh sizing reaches, in per cent.
+
+    The value of a sizing is the product of both shares of their preferred values, so a doubled
+    length counts as much as doubled sequences, and reaching beyond what is preferred counts nothing.
+    An earlier model in the list is worth any number.
+    """
+    before, after = _value(intent, running), _value(intent, fresh)
+    percent = (after / before - 1) * 100 if before else 1e6
+    uris = [model.uri for model in intent.models]
+    if running.model.uri in uris and uris.index(fresh.model.uri) < uris.index(running.model.uri):
+        percent = max(percent, 1e6)
+    return Gain(percent, changes(running, fresh))
+
+
+def _value(intent: Intent, sizing: Sizing) -> float:
+    goals = Goals.of(intent, sizing.model, intent.engine)
+    return min(1.0, sizing.max_model_len / goals.preferred_len) * min(
+        1.0, sizing.max_num_seqs / goals.preferred_seqs
+    )
+
+
+def changes(running: Sizing, fresh: Sizing) -> str:
+    """The figures that differ, old → new, for events and reasons."""
+    pairs = (
+        ("model", running.model.facts.name, fresh.model.facts.name),
+        ("GPU", _gpus(running), _gpus(fresh)),
+        ("max_model_len", running.max_model_len, fresh.max_model_len),
+        ("max_num_seqs", running.max_num_seqs, fresh.max_num_seqs),
+        (
+            "max_num_batched_tokens",
+            running.settings.max_num_batched_tokens,
+            fresh.settings.max_num_batched_tokens,
+        ),
+        (
+            "gpu_memory_utilization",
+            running.settings.gpu_memory_utilization,
+            fresh.settings.gpu_memory_utilization,
+        ),
+        ("kv_cache_dtype", running.settings.kv_cache_dtype, fresh.settings.kv_cache_dtype),
+    )
+    return ", ".join(f"{name} {old} → {new}" for name, old, new in pairs if old != new)
+
+
+def _gpus(sizing: Sizing) -> str:
+    return f"{sizing.gpus_per_replica} × {sizing.pool.product}"

@@ -1,0 +1,89 @@
+"""What one decision sees (World) and what it wants (Outcome)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shipfitter.core.inventory import NodeCapacity
+from shipfitter.core.model import ModelFacts
+from shipfitter.errors import UserError
+from shipfitter.status.pods import LivePod
+
+__all__ = [
+    "Apply",
+    "Delete",
+    "LivePod",
+    "LiveWorkload",
+    "Notice",
+    "Outcome",
+    "Settings",
+    "World",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the chart sets for all deployments."""
+
+    default_image: str = "vllm/vllm-openai:v0.33.0"
+    cluster_domain: str = "cluster.local"
+    settle_seconds: float = 10.0  # how long a change of nodes rests before it may change plans
+    hub_endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWorkload:
+    """A variant's Deployment as the API server has it."""
+
+    name: str
+    body: Mapping[str, Any]  # the whole object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that was observed, once, for one decision."""
+
+    now_seconds: float
+    nodes: tuple[NodeCapacity, ...]
+    models: Mapping[str, ModelFacts | UserError]  # by uri
+    workloads: tuple[LiveWorkload, ...] = ()
+    pods: tuple[LivePod, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    """A manifest to be applied server-side under a field manager."""
+
+    manifest: Mapping[str, Any]
+    manager: str = "shipfitter"  # or shipfitter-scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """An owned object that is no longer wanted; deleted only if its uid still matches."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A Kubernetes Event to post: one per transition."""
+
+    type: str  # Normal | Warning
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What should be: manifests, deletions, status, events, and when to look again."""
+
+    applies: tuple[Apply, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    status: Mapping[str, Any] | None = None  # whole desired status; None: leave as it is
+    notices: tuple[Notice, ...] = ()
+    requeue_after_seconds: float | None = None

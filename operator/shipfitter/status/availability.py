@@ -1,0 +1,64 @@
+"""What the pods say: Available, Ready and the words for a person when something is in the way."""
+
+from collections.abc import Sequence
+
+from shipfitter.status.conditions import Condition
+from shipfitter.status.pods import LivePod
+
+LONGEST_LAST_WORDS = 600
+
+
+def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str) -> Condition:
+    """Whether all replicas serve; `gpus` and `startup` name what is waited for."""
+    live = [pod for pod in pods if not pod.terminating]
+    ready = sum(pod.ready for pod in live)
+    if replicas == 0:
+        return Condition("Available", False, "ScaledToZero", "spec.replicas is 0")
+    if ready >= replicas:
+        return Condition("Available", True, "Available", f"{ready} of {replicas} replicas serve")
+    so_far = f"{ready} of {replicas} replicas serve"
+    for trouble in (_failed, _image, _waiting):
+        found = trouble(live, gpus)
+        if found:
+            return Condition("Available", False, found[0], f"{so_far}; {found[1]}")
+    if live:
+        return Condition("Available", False, "Starting", f"{so_far}; {startup}")
+    return Condition("Available", False, "RollingOut", f"{so_far}; pods are being created")
+
+
+def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
+    for pod in pods:
+        broken = pod.waiting_reason == "CrashLoopBackOff" or (pod.restarts and not pod.ready)
+        if broken or pod.exit_code not in (None, 0):
+            words = pod.termination_message.strip()[-LONGEST_LAST_WORDS:] or "no last words"
+            code = "" if pod.exit_code is None else f" (exit code {pod.exit_code})"
+            return "EngineFailed", f"{pod.name} ended{code}: {words}"
+    return None
+
+
+def _image(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
+    for pod in pods:
+        if pod.waiting_reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):
+            return "ImagePullFailed", f"{pod.name} cannot pull its image: {pod.waiting_reason}"
+    return None
+
+
+def _waiting(pods: Sequence[LivePod], gpus: str) -> tuple[str, str] | None:
+    waiting = [pod for pod in pods if pod.waiting_for_gpu_since is not None]
+    if not waiting:
+        return None
+    noun = "pod waits" if len(waiting) == 1 else "pods wait"
+    return "WaitingForGpu", f"{len(waiting)} {noun} for {gpus}, which others hold"
+
+
+def ready(conditions: Sequence[Condition]) -> Condition:
+    """The summary: the first thing in the way, or that all replicas serve."""
+    by_type = {condition.type: condition for condition in conditions}
+    serving = by_type.get("Available")
+    for kind in ("SpecValid", "ModelResolved", "Planned"):
+        blocked = by_type.get(kind)
+        if blocked is not None and not blocked.status and not (serving and serving.status):
+            return Condition("Ready", False, blocked.reason, blocked.message)
+    if serving is None:
+        return Condition("Ready", False, "RollingOut", "pods are being created")
+    return Condition("Ready", serving.status, serving.reason, serving.message)

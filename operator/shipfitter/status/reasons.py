@@ -1,0 +1,111 @@
+"""Every reason a condition or event may carry, with what it means and the way out.
+
+docs/conditions.md is generated from this table.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: its name, its meaning, and what a person does about it."""
+
+    name: str
+    meaning: str
+    remedy: str
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason("Available", "All replicas serve.", "Nothing to do."),
+    Reason("Fits", "The plan fits with the pessimistic estimate.", "Nothing to do."),
+    Reason(
+        "Borderline",
+        "The point estimate fits, the pessimistic one does not; the engine may refuse to start.",
+        "Lower maxModelLen.min or maxNumSeqs.min, allow an fp8 cache, or offer a larger GPU.",
+    ),
+    Reason(
+        "DoesNotFit",
+        "No GPU here meets the minimums, alone or together; nothing is created.",
+        "The message names the closest and what would fit: take one of those.",
+    ),
+    Reason(
+        "NoGpuCapacity",
+        "No usable GPU is known: no ready node has one, or none of the allowed products is here.",
+        "Add a GPU node, check the agent (kubectl get gpunodes), or widen spec.gpus.products. Pods "
+        "that run are kept.",
+    ),
+    Reason(
+        "WaitingForGpu",
+        "The plan fits, but pods wait for GPUs that others hold.",
+        "Free GPUs or add nodes of the named type; the pods start by themselves.",
+    ),
+    Reason(
+        "UnknownArchitecture",
+        "The model's class has a memory layout the planner does not know; it does not guess.",
+        "Give spec.model.facts of a class that is known, or pin --max-model-len, --max-num-seqs "
+        "and a GPU count in the spec.",
+    ),
+    Reason(
+        "ModelNotFound",
+        "The repository, revision or file does not exist.",
+        "Correct spec.model.uri or spec.model.revision.",
+    ),
+    Reason(
+        "TokenRequired",
+        "The repository is gated or private, and the operator reads no Secrets.",
+        "Give the content of config.json and the weight bytes in spec.model.facts; the engine "
+        "reads spec.model.tokenSecretRef itself.",
+    ),
+    Reason(
+        "HubUnavailable",
+        "The hub does not answer. Facts already known stay in force.",
+        "Nothing: it is asked again by itself. spec.model.facts works without a hub.",
+    ),
+    Reason(
+        "InvalidSpec",
+        "The object says something that cannot be meant; the message lists every problem.",
+        "Correct the named paths. A running workload is left as it is meanwhile.",
+    ),
+    Reason("Resolved", "The model's facts are known.", "Nothing to do."),
+    Reason("GpusFound", "At least one usable pool of GPUs is known.", "Nothing to do."),
+    Reason("RollingOut", "Pods of the plan are being started or replaced.", "Wait."),
+    Reason(
+        "Starting", "The engine loads the model.", "Wait; the message says how long it may take."
+    ),
+    Reason(
+        "EngineFailed",
+        "A pod of the plan ended or keeps restarting.",
+        "The message holds the engine's last words; kubectl logs --previous shows the rest.",
+    ),
+    Reason(
+        "ImagePullFailed",
+        "The engine image cannot be pulled.",
+        "Correct spec.engine.image or spec.imagePullSecrets.",
+    ),
+    Reason("ScaledToZero", "spec.replicas is 0.", "Nothing to do."),
+    Reason("PlanHolds", "The running plan is the one that would be made today, or near it.", ""),
+    Reason(
+        "ResizeRecommended",
+        "Another plan would gain more than resize.minimumGainPercent; resize.mode keeps this one.",
+        "Set spec.resize.mode: Automatic to take it.",
+    ),
+    Reason(
+        "ResizePending",
+        "Another plan gains enough and waits for resize.stabilizationSeconds to pass.",
+        "Nothing to do.",
+    ),
+    Reason(
+        "PlanNoLongerFits",
+        "The pool the plan was made for is gone or smaller than it was.",
+        "Nothing where resize.mode is Automatic: a new plan follows when one fits.",
+    ),
+    Reason(
+        "EngineUpdateAvailable",
+        "The chart's default engine image is newer than the one pinned here.",
+        "Set spec.engine.image to take it; the plan is then made anew.",
+    ),
+    Reason("Resized", "The plan changed because the cluster did.", "Nothing to do."),
+    Reason("Decided", "A plan was made for a new or changed spec.", "Nothing to do."),
+    Reason("Settled", "Nothing is left to do.", "Nothing to do."),
+)
+BY_NAME = {reason.name: reason for reason in REASONS}
