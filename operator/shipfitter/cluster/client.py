@@ -161,6 +161,13 @@ class Client:
             content_type=APPLY_PATCH,
         )
 
+    def patch(
+        self, path: str, patch: Any, *, content_type: str = JSON_PATCH, manager: str = ""
+    ) -> Body:
+        """The object after a patch."""
+        query = {"fieldManager": manager} if manager else None
+        return self.request("PATCH", path, query=query, body=patch, content_type=content_type)
+
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> bool:
         """True where the object went; False where it, or that incarnation of it, was gone."""
         options = {

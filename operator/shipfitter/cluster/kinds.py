@@ -53,8 +53,6 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     (row.api_version, row.kind): row for row in list(globals().values()) if isinstance(row, Kind)
 }
 
-WORKLOADS = (DEPLOYMENT, LEADER_WORKER_SET)
-
 
 def kind_of(manifest: Mapping[str, Any]) -> Kind:
     """The row of a manifest that carries `apiVersion` and `kind`."""

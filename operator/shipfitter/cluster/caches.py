@@ -1,0 +1,161 @@
+"""All watches of one operator: what they keep, whom their changes wake, and whether they live."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from shipfitter.cluster import kinds, trim
+from shipfitter.cluster.capacity import CapacityView, ReadCapacity
+from shipfitter.cluster.client import Client
+from shipfitter.cluster.queue import Key
+from shipfitter.cluster.store import Change
+from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
+from shipfitter.cluster.watch import Watch
+
+# A watch that did nothing for so long hangs: even a dead API server makes it try again sooner.
+HUNG_SECONDS = 300.0
+
+
+class Caches:
+    """Nodes, GPUNodes, and the pods, Deployments, Services and disruption budgets of ours."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        read_capacity: ReadCapacity,
+        namespaces: Sequence[str] = (),
+        on_own_change: Callable[[Key], None] = lambda key: None,
+        on_capacity_change: Callable[[str], None] = lambda node: None,
+        on_gpus_freed: Callable[[Key], None] = lambda key: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._on_own_change = on_own_change
+        self._on_gpus_freed = on_gpus_freed
+        self.nodes: Watch[dict[str, Any]] = Watch(
+            client, kinds.NODE, trim.node, on_change=self._node_changed
+        )
+        self.gpu_nodes: Watch[dict[str, Any]] = Watch(
+            client, kinds.GPU_NODE, trim.gpu_node, on_change=self._node_changed
+        )
+        self.capacity = CapacityView(
+            read_capacity,
+            node_of=self.nodes.store.value,
+            gpu_node_of=self.gpu_nodes.store.value,
+            on_change=on_capacity_change,
+        )
+        places = tuple(namespaces) or ("",)
+        self.pods: list[Watch[OwnPod]] = [
+            Watch(
+                client,
+                kinds.POD,
+                trim.own_pod,
+                namespace=place,
+                selector=kinds.OWNER_LABEL,
+                on_change=self._pod_changed,
+            )
+            for place in places
+        ]
+        self.workloads: list[Watch[OwnWorkload]] = [
+            Watch(
+                client,
+                kinds.DEPLOYMENT,
+                trim.own_workload,
+                namespace=place,
+                selector=kinds.OWNER_LABEL,
+                on_change=self._own_changed,
+            )
+            for place in places
+        ]
+        self.objects: list[Watch[OwnObject]] = [
+            Watch(
+                client,
+                kind,
+                trim.own_object,
+                namespace=place,
+                selector=kinds.OWNER_LABEL,
+                on_change=self._own_changed,
+            )
+            for kind in (kinds.SERVICE, kinds.DISRUPTION_BUDGET)
+            for place in places
+        ]
+
+    def __iter__(self) -> Iterator[Watch[Any]]:
+        yield self.nodes
+        yield self.gpu_nodes
+        yield from self.pods
+        yield from self.workloads
+        yield from self.objects
+
+    def start(self) -> None:
+        """Every watch runs."""
+        for watch in self:
+            watch.start()
+
+    def stop(self) -> None:
+        """Every watch has been told to end; none is waited for long."""
+        for watch in self:
+            watch.stop(timeout_seconds=0.0)
+
+    @property
+    def synced(self) -> bool:
+        """True once every kind was listed whole."""
+        return all(watch.synced.is_set() for watch in self)
+
+    def hung(self) -> tuple[str, ...]:
+        """Watches that died or do nothing at all."""
+        now = self._clock()
+        return tuple(
+            watch.kind.plural
+            for watch in self
+            if not watch.alive or now - watch.last_activity_seconds > HUNG_SECONDS
+        )
+
+    def own_pods(self) -> list[OwnPod]:
+        """All pods of ours."""
+        return [pod for watch in self.pods for pod in watch.store.items().values()]
+
+    def own_workloads(self) -> list[OwnWorkload]:
+        """All Deployments of ours."""
+        return [each for watch in self.workloads for each in watch.store.items().values()]
+
+    def watches(self, kind: kinds.Kind) -> bool:
+        """True where changes of that kind are heard."""
+        watches: list[Watch[Any]] = [*self.workloads, *self.objects]
+        return any(watch.kind == kind for watch in watches)
+
+    def known(self, kind: kinds.Kind, namespace: str, name: str) -> OwnWorkload | OwnObject | None:
+        """One object of ours as last seen."""
+        watches: list[Watch[Any]] = [*self.workloads, *self.objects]
+        for watch in watches:
+            if watch.kind == kind and watch.namespace in ("", namespace):
+                found: OwnWorkload | OwnObject | None = watch.store.value(f"{namespace}/{name}")
+                if found is not None:
+                    return found
+        return None
+
+    def learn(self, kind: kinds.Kind, raw: Mapping[str, Any]) -> None:
+        """Take in what a write of ours returned; the next decision must not wait for the stream."""
+        namespace = raw["metadata"].get("namespace", "")
+        watches: list[Watch[Any]] = [*self.workloads, *self.objects]
+        for watch in watches:
+            if watch.kind == kind and watch.namespace in ("", namespace):
+                watch.learn(raw)
+
+    def _node_changed(self, change: Change[dict[str, Any]]) -> None:
+        self.capacity.refresh(change.key)
+
+    def _own_changed(self, change: Change[Any]) -> None:
+        value = change.new or change.old
+        if value is not None and value.owner:
+            self._on_own_change(Key(value.namespace, value.owner))
+
+    def _pod_changed(self, change: Change[OwnPod]) -> None:
+        self._own_changed(change)
+        if _holds(change.old) and not _holds(change.new) and change.old is not None:
+            self._on_gpus_freed(Key(change.old.namespace, change.old.owner))
+
+
+def _holds(pod: OwnPod | None) -> bool:
+    return pod is not None and bool(pod.node) and bool(pod.gpus) and not pod.ended

@@ -1,0 +1,102 @@
+"""GPUs that are promised but not yet held: replicas we asked for and the scheduler has not placed.
+
+Without it two deployments decided one after the other would count the same free GPU.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shipfitter.cluster.trim import OwnPod, OwnWorkload
+from shipfitter.core.inventory import NodeCapacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Pods of one workload that will take GPUs as soon as they can."""
+
+    workload: OwnWorkload
+    pods: int
+
+
+def held(pods: Iterable[OwnPod]) -> dict[str, dict[str, int]]:
+    """Devices our bound pods hold, by node; a terminating one holds them to its end."""
+    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for pod in pods:
+        if pod.node and not pod.ended:
+            for name, count in pod.gpus.items():
+                used[pod.node][name] += count
+    return used
+
+
+def claims(workloads: Iterable[OwnWorkload], pods: Iterable[OwnPod]) -> tuple[Claim, ...]:
+    """What is still to be placed: replicas without a pod, and pods without a node."""
+    by_variant: dict[tuple[str, str, str], list[OwnPod]] = defaultdict(list)
+    for pod in pods:
+        if not pod.ended and not pod.terminating:
+            by_variant[pod.namespace, pod.owner, pod.variant].append(pod)
+    open_claims = []
+    for workload in workloads:
+        mine = by_variant[workload.namespace, workload.owner, workload.variant]
+        unbound = sum(not pod.node for pod in mine)
+        missing = max(0, workload.replicas - len(mine))
+        if workload.gpus and unbound + missing:
+            open_claims.append(Claim(workload=workload, pods=unbound + missing))
+    return tuple(open_claims)
+
+
+def charge(nodes: Iterable[NodeCapacity], open_claims: Iterable[Claim]) -> tuple[NodeCapacity, ...]:
+    """The nodes with the claims booked on the first of them that fit, by name.
+
+    What fits nowhere is not booked: it takes nothing from anybody until there is room.
+    """
+    booked = {node.name: node for node in nodes}
+    names = sorted(booked)
+    for claim in sorted(
+        open_claims, key=lambda each: (each.workload.namespace, each.workload.name)
+    ):
+        left = claim.pods
+        for name in names:
+            node = booked[name]
+            wanted = claim.workload.gpus.get(node.resource_name, 0)
+            if not left or not wanted or not _may_take(node, claim.workload):
+                continue
+            taken = min(left, max(0, node.allocatable_gpus - node.used_gpus) // wanted)
+            booked[name] = replace(node, used_gpus=node.used_gpus + taken * wanted)
+            left -= taken
+    return tuple(booked[name] for name in names)
+
+
+def _may_take(node: NodeCapacity, workload: OwnWorkload) -> bool:
+    if not (node.ready and node.schedulable):
+        return False
+    if any(node.labels.get(key) != value for key, value in workload.node_selector.items()):
+        return False
+    terms = workload.node_affinity
+    return not terms or any(_term_holds(term, node) for term in terms)
+
+
+def _term_holds(term: Mapping[str, Any], node: NodeCapacity) -> bool:
+    """One nodeSelectorTerm: all its expressions; an empty term selects nothing, as in the API."""
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()  # the API knows only metadata.name here
+    if not expressions and not fields:
+        return False
+    name = {"metadata.name": node.name}
+    return all(_holds(each, node.labels) for each in expressions) and all(
+        _holds(each, name) for each in fields
+    )
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value: str | None = labels.get(expression["key"])
+    values: tuple[str, ...] = tuple(expression.get("values") or ())
+    operator: str = expression["operator"]
+    if operator in ("In", "NotIn"):
+        return (value in values) == (operator == "In")
+    if operator in ("Exists", "DoesNotExist"):
+        return (value is not None) == (operator == "Exists")
+    if value is None or not value.isdigit() or not values:  # Gt and Lt compare numbers
+        return False
+    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])

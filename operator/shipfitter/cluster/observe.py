@@ -1,0 +1,101 @@
+"""The world of one decision, seen once: capacity, models, workloads and pods."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shipfitter.cluster import ledger
+from shipfitter.cluster.caches import Caches
+from shipfitter.cluster.client import Client
+from shipfitter.cluster.free_gpus import ForeignUse, Used
+from shipfitter.cluster.kinds import DEPLOYMENT, OWNER_LABEL
+from shipfitter.cluster.model_facts import Found
+from shipfitter.cluster.queue import Key
+from shipfitter.cluster.trim import OwnPod
+from shipfitter.core.inventory import NodeCapacity
+from shipfitter.decide.world import LivePod, LiveWorkload, Settings, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Reads what decisions need."""
+
+    client: Client
+    caches: Caches
+    foreign: ForeignUse
+    settings: Settings
+    now: Callable[[], float] = time.time
+
+    def world(self, key: Key, models: Mapping[str, Found]) -> World:
+        """Everything one decision may look at; workloads are read live, the rest is cached."""
+        workloads = tuple(self._workloads(key))
+        pods = self.caches.own_pods()
+        return World(
+            now_seconds=self.now(),
+            nodes=self._nodes(key, pods),
+            models=models,
+            workloads=workloads,
+            pods=tuple(
+                live_pod(pod)
+                for pod in sorted(pods, key=lambda each: each.name)
+                if (pod.namespace, pod.owner) == key
+            ),
+            settings=self.settings,
+        )
+
+    def _nodes(self, key: Key, pods: list[OwnPod]) -> tuple[NodeCapacity, ...]:
+        """Nodes with all that is held or promised on them, but for this deployment's promises."""
+        used = _together(self.foreign.used(), ledger.held(pods))
+        others = [
+            workload
+            for workload in self.caches.own_workloads()
+            if (workload.namespace, workload.owner) != key
+        ]
+        return ledger.charge(self.caches.capacity.nodes(used), ledger.claims(others, pods))
+
+    def _workloads(self, key: Key) -> list[LiveWorkload]:
+        selection = {"labelSelector": f"{OWNER_LABEL}={key.name}"}
+        return [
+            live_workload(DEPLOYMENT.api_version, DEPLOYMENT.kind, raw)
+            for page in self.client.pages(DEPLOYMENT, key.namespace, query=selection)
+            for raw in page.get("items") or ()
+        ]
+
+
+def live_workload(api_version: str, kind: str, raw: Mapping[str, Any]) -> LiveWorkload:
+    """A listed workload; items of a list do not say what they are."""
+    metadata = {name: value for name, value in raw["metadata"].items() if name != "managedFields"}
+    body = {**raw, "apiVersion": api_version, "kind": kind, "metadata": metadata}
+    return LiveWorkload(name=metadata["name"], body=body)
+
+
+def live_pod(pod: OwnPod) -> LivePod:
+    """A pod as decisions know it."""
+    since = pod.unschedulable_since
+    holds = bool(pod.node) and not pod.ended
+    return LivePod(
+        name=pod.name,
+        variant=pod.variant,
+        ready=pod.ready,
+        phase=pod.phase,
+        node=pod.node,
+        waiting_for_gpu_since=datetime.fromisoformat(since).timestamp() if since else None,
+        template_hash=pod.template_hash,
+        restarts=pod.restarts,
+        waiting_reason=pod.waiting_reason,
+        termination_message=pod.termination_message,
+        exit_code=pod.exit_code,
+        terminating=pod.terminating,
+        gpus=sum(pod.gpus.values()) if holds else 0,
+    )
+
+
+def _together(one: Used, other: Used) -> dict[str, dict[str, int]]:
+    total: dict[str, dict[str, int]] = {node: dict(counts) for node, counts in one.items()}
+    for node, counts in other.items():
+        mine = total.setdefault(node, {})
+        for name, count in counts.items():
+            mine[name] = mine.get(name, 0) + count
+    return total
