@@ -1,0 +1,19 @@
+"""The command line: one program for people, operator and agent; imports only what a command needs."""
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run a command. The long-running ones skip the command-line library: they start in pods."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["operator"]:
+        from shipfitter.operator import main as operator_main
+
+        sys.exit(operator_main(arguments[1:]))
+    if arguments[:1] == ["agent"]:
+        from shipfitter.agent import main as agent_main
+
+        sys.exit(agent_main(arguments[1:]))
+    from shipfitter.cli.app import app
+
+    app(arguments)

@@ -1,0 +1,6 @@
+"""`python -m shipfitter`."""
+
+from shipfitter.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A plan for a person: the same facts as in status, within 100 columns."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shipfitter.status.conditions import find
+from shipfitter.units import GIB
+
+WIDTH = 100
+BAR_WIDTH = 40
+LABEL = 18
+
+# Parts of the request, in the order of the sum; then what lies outside it.
+PARTS = (
+    ("weights", "weightsBytes"),
+    ("KV cache", "kvCacheBytes"),
+    ("activations", "activationBytes"),
+    ("CUDA graphs", "cudaGraphBytes"),
+    ("engine", "overheadBytes"),
+    ("not requested", "notRequestedBytes"),
+)
+
+
+def plan_text(body: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """The decision in a few lines: the numbers, why, where the bytes go, what else would do."""
+    name = body["metadata"]["name"]
+    planned = find(status["conditions"], "Planned")
+    if planned is None or planned["status"] != "True":
+        return "\n".join(_refusal(name, status))
+    return "\n".join(_plan(name, status, planned))
+
+
+def _refusal(name: str, status: Mapping[str, Any]) -> Iterator[str]:
+    ready = find(status["conditions"], "Ready") or {}
+    yield f"✗ {name}: {ready.get('reason', 'Unknown')}"
+    yield from wrapped(str(ready.get("message", "")), indent="    ")
+
+
+def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> Iterator[str]:
+    plan, model = status["plan"], status.get("model", {})
+    variant = plan["variants"][0]
+    mark = "✓" if variant["verdict"] == "Fits" else "≈"
+    yield (
+        f"{mark} {name} on {variant['gpusPerReplica']} × {variant['gpuProduct']}   "
+        f"(pool {variant['pool']}, capacity: {variant['capacitySource'].lower()})"
+    )
+    for key, value in _numbers(variant, model, status):
+        yield f"    {key:<24}{value}"
+    yield from wrapped(f"why: {planned['message'].partition(' on ')[2]}", indent="    ")
+    yield ""
+    yield from _budget(variant)
+    yield from _choices(plan)
+
+
+def _numbers(
+    variant: Mapping[str, Any], model: Mapping[str, Any], status: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    length, tokens = variant["maxModelLen"], variant["kvCacheTokens"]
+    share = 100 / variant["maxConcurrency"] if variant["maxConcurrency"] else 100
+    native = " (the model's own limit)" if length == model.get("nativeMaxModelLen") else ""
+    yield "max_model_len", f"{length}{native}; one such request takes {share:.0f} % of the cache"
+    yield (
+        "max_num_seqs",
+        f"{variant['maxNumSeqs']}; {variant['runningAtTypical']} run at once at the typical length; "
+        f"limited by {variant['limitedBy']}",
+    )
+    yield "max_num_batched_tokens", str(variant["maxNumBatchedTokens"])
+    yield "gpu_memory_utilization", str(variant["gpuMemoryUtilization"])
+    yield (
+        "model",
+        f"{variant['modelUri']}, {model.get('quantization') or 'none'} quantization, "
+        f"KV cache {variant['kvCacheDtype']}",
+    )
+    yield (
+        "engine",
+        f"vLLM {status.get('engine', {}).get('version', '')}, runner {variant['modelRunner']}, "
+        f"{tokens:,} tokens of cache, concurrency {variant['maxConcurrency']:.2f}×",
+    )
+
+
+def _budget(variant: Mapping[str, Any]) -> Iterator[str]:
+    budget = variant["budget"]
+    total = budget["totalBytes"]
+    yield f"    GPU memory    {total / GIB:7.2f} GiB on each of {variant['gpusPerReplica']}"
+    for label, key in PARTS:
+        size = budget[key]
+        yield f"      {label:<13}{size / GIB:7.2f}  {_bar(size, total)}"
+    low = (budget["kvCacheBytes"] - budget["marginBytes"]) / GIB
+    high = (budget["kvCacheBytes"] + budget.get("upsideBytes", 0)) / GIB
+    yield f"    certain?      {variant['verdict']}: KV cache {low:.2f} to {high:.2f} GiB, planned for the low end"
+
+
+def _bar(size: int, total: int) -> str:
+    eighths = round(size / total * BAR_WIDTH * 8)
+    blocks = "█" * (eighths // 8)
+    return blocks + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
+
+
+def _choices(plan: Mapping[str, Any]) -> Iterator[str]:
+    alternatives = plan.get("alternatives") or []
+    if alternatives:
+        yield ""
+        yield "    instead"
+        for each in alternatives:
+            yield from wrapped(f"{each['summary']}: {each['wouldAllow']}", indent="      ")
+    frontier = plan.get("frontier") or []
+    if frontier:
+        points = " · ".join(f"{p['maxModelLen']} × {p['maxNumSeqs']}" for p in frontier)
+        yield ""
+        yield from wrapped(
+            f"full-length requests at once (tokens × requests): {points}", indent="    "
+        )
+
+
+def wrapped(text: str, *, indent: str) -> Iterator[str]:
+    """Lines within the width; a long word stays whole."""
+    line = indent
+    for word in text.split():
+        if len(line) + len(word) > WIDTH and line.strip():
+            yield line.rstrip()
+            line = indent + "  "
+        line += word + " "
+    if line.strip():
+        yield line.rstrip()
