@@ -10,7 +10,8 @@ GROUP = "shipfitter.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
-INT64_MAX = 2**63 - 1
+# The API server reads a schema's bounds as floating point, which holds whole numbers up to here.
+MAX_INTEGER = 2**53
 
 
 class ApiModel(BaseModel):
@@ -49,23 +50,21 @@ Line = Annotated[str, Field(max_length=1024)]
 Message = Annotated[str, Field(max_length=4096)]
 Timestamp = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
 
-Bytes = Annotated[int, Field(ge=0, le=2**53)]
-SignedBytes = Annotated[int, Field(ge=-(2**53), le=2**53)]
+Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+SignedBytes = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Tokens = Annotated[int, Field(ge=0, le=2**40)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Generation = Annotated[int, Field(ge=0, le=INT64_MAX)]
+Generation = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 LabelValue = Annotated[str, Field(max_length=253)]  # selectors also match annotations-like values
 Labels = Annotated[dict[str, LabelValue], Field(max_length=64)]
 
+QUANTITY_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 Quantity = Annotated[
-    int | str,
+    int | Annotated[str, Field(pattern=QUANTITY_PATTERN)],
     Field(
-        json_schema_extra={
-            "pattern": r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$",
-            "x-kubernetes-int-or-string": True,
-        }
+        json_schema_extra={"pattern": QUANTITY_PATTERN, "x-kubernetes-int-or-string": True},
     ),
 ]
 

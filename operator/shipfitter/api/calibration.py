@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from shipfitter.api.base import (
+    MAX_INTEGER,
     ApiModel,
     Count,
     Line,
@@ -38,7 +39,7 @@ class CalibrationStatus(ApiModel):
 
     residual_bytes: SignedBytes = 0
     """Observed less predicted cache memory on one GPU; added to the next prediction."""
-    spread_bytes: Annotated[int, Field(ge=0, le=2**53)] = 0
+    spread_bytes: Annotated[int, Field(ge=0, le=MAX_INTEGER)] = 0
     """How far the observations lie apart; narrows the interval of the next prediction."""
     observations: Count = 0
     last_observed_at: Timestamp | None = None

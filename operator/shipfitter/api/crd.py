@@ -114,7 +114,7 @@ KINDS = (
             Column("WEIGHTS", ".spec.weightFormat"),
             Column("TP", ".spec.tensorParallelSize", "integer"),
             Column("RESIDUAL", ".status.residualBytes", "integer", "Bytes to add"),
-            Column("N", ".status.observations", "integer", "Observations"),
+            Column("SAMPLES", ".status.observations", "integer", "Observations"),
             AGE,
         ),
     ),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from shipfitter.api.base import (
+    MAX_INTEGER,
     ApiModel,
     Bytes,
     Conditions,
@@ -124,6 +125,7 @@ class VariantStatus(ApiModel):
     enforce_eager: bool | None = None
     enable_chunked_prefill: bool | None = None
     disable_hybrid_kv_cache_manager: bool | None = None
+    language_model_only: bool | None = None
     num_speculative_tokens: Count | None = None
     decode_context_parallel_size: Count | None = None
     data_parallel_size: Count | None = None
@@ -175,7 +177,7 @@ class BoundStatus(ApiModel):
 
     pool: Name
     setting: Word
-    value: Annotated[float, Field(ge=0, le=2**53)]
+    value: Annotated[float, Field(ge=0, le=MAX_INTEGER)]
 
 
 class RecoveryStatus(ApiModel):

@@ -1,13 +1,16 @@
 """From a raw object to a resource: all problems at once, with the paths a user wrote."""
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from shipfitter.api.semantics import semantic_problems
+from shipfitter.api.structural import structural_schema
 from shipfitter.errors import InvalidSpecError
 
 Resource = TypeVar("Resource", bound=BaseModel)
@@ -36,7 +39,7 @@ def parse_resource(
             by_name=False,
         )
     except ValidationError as error:
-        problems += list(schema_problems(error))
+        problems += list(schema_problems(error, cls))
     problems += [p for p in semantic_problems(body) if p not in problems]
     if problems or resource is None:
         raise InvalidSpecError(tuple(problems))
@@ -67,11 +70,14 @@ def _with_status(cls: type[Resource], resource: Resource, status: Any) -> Resour
     return resource.model_copy(update={"status": parsed})
 
 
-def schema_problems(error: ValidationError) -> Iterator[str]:
+def schema_problems(error: ValidationError, cls: type[BaseModel]) -> Iterator[str]:
     """Each of pydantic's findings as 'path: what is wrong, what was found'."""
     seen = set()
     for finding in error.errors(include_url=False):
-        problem = f"{_path(finding['loc'])}: {_what(finding)}"
+        what = _what(finding)
+        if finding["type"] == "extra_forbidden":
+            what = f"no such field: {_meant(finding['loc'], cls)}, got {_echo(finding['input'])}"
+        problem = f"{_path(finding['loc'])}: {what}"
         if problem not in seen:
             seen.add(problem)
             yield problem
@@ -96,11 +102,23 @@ def _what(finding: ErrorDetails) -> str:
     kind, found = finding["type"], finding["input"]
     if kind == "missing":
         return "is missing: add it"
-    if kind == "extra_forbidden":
-        return f"no such field: check its spelling, got {_echo(found)}"
     message = finding["msg"].removeprefix("Input ").removesuffix(" (strict)")
     quotes = " (put it in quotes)" if kind == "string_type" and _is_scalar(found) else ""
     return f"{message[:1].lower()}{message[1:]}, got {_echo(found)}{quotes}"
+
+
+def _meant(location: tuple[int | str, ...], cls: type[BaseModel]) -> str:
+    """The field that was probably meant, or where to look all of them up."""
+    *parents, written = location
+    names = structural_schema(cls)
+    for part in parents:
+        names = names["items"] if isinstance(part, int) else names["properties"][part]
+    spelled = to_camel(str(written).lower()) if "_" in str(written) else str(written)
+    close = difflib.get_close_matches(spelled, names["properties"], n=1, cutoff=0.75)
+    if close:
+        return f"did you mean {close[0]}?"
+    field = ".".join((cls.__name__.lower(), *(part for part in parents if isinstance(part, str))))
+    return f"see kubectl explain {field}"
 
 
 def _is_scalar(value: Any) -> bool:

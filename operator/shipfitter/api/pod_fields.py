@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from shipfitter.api.base import (
-    INT64_MAX,
+    MAX_INTEGER,
     ApiModel,
     Labels,
     LabelValue,
@@ -29,7 +29,7 @@ class Toleration(ApiModel):
     operator: Literal["Exists", "Equal"] | None = None
     value: LabelValue | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: Annotated[int, Field(ge=0, le=INT64_MAX)] | None = None
+    toleration_seconds: Annotated[int, Field(ge=0, le=MAX_INTEGER)] | None = None
 
 
 class LabelRequirement(ApiModel):
