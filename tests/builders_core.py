@@ -1,4 +1,4 @@
-"""Models with names, by hand: the facts of a published config.json, used as they are or replaced."""
+"""Models with names, by hand: facts of published configs, used as they are or replaced."""
 
 from dataclasses import replace
 

@@ -145,7 +145,7 @@ def planned(facts, gib, *, gpu=None, version="0.33.0", **asked):
         ),
     ],
 )
-def test_worked_examples(facts, gib, asked, want_blocks, want_tokens, want_concurrency):
+def test_worked_examples(*, facts, gib, asked, want_blocks, want_tokens, want_concurrency):
     got = planned(facts, gib, **asked)
     assert (got.num_gpu_blocks, got.kv_cache_tokens) == (want_blocks, want_tokens)
     assert got.max_concurrency == pytest.approx(want_concurrency, abs=0.005)
@@ -214,7 +214,7 @@ def test_too_little_cache_is_refused_with_the_length_that_fits(
     ],
 )
 def test_recurrent_layers_set_the_attention_block(
-    asked, gpu, want_block, want_bytes, want_blocks, want_concurrency
+    *, asked, gpu, want_block, want_bytes, want_blocks, want_concurrency
 ):
     facts = qwen3_next()
     gpu = gpu or card()

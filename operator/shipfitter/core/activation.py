@@ -1,0 +1,112 @@
+"""The transient peak of the profile run: forward, sampler, encoder, or compiling, whichever is most.
+
+Source: vLLM vllm/v1/worker/gpu_model_runner.py profile_run.
+"""
+
+from dataclasses import dataclass
+
+from shipfitter.core.cache_dtype import model_dtype_bytes
+from shipfitter.core.engines import EngineSettings
+from shipfitter.core.estimate import Estimate, largest_of
+from shipfitter.core.forward import ForwardShape, forward_shape, latent_rows
+from shipfitter.core.identity import SameModel
+from shipfitter.core.model import ModelFacts
+from shipfitter.core.rules import CompileBlock
+from shipfitter.core.sampler import sampler_bytes, vocabulary_entries
+
+_NOTHING = Estimate(low=0, point=0, high=0)
+
+# A first estimate. An encoder works on four patches for each token of the language model, sixteen
+# widths of 1,280 each at its peak. Seen in logs: from hidden behind the forward pass to three
+# times this, and far more with long videos, which no setting here shows.
+ENCODER_BYTES_PER_TOKEN = 4 * 16 * 1280 * 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """Candidates for the peak; `peak` is what the engine subtracts beside its persistent parts."""
+
+    forward_bytes: Estimate
+    sampler_bytes: Estimate
+    compile_bytes: Estimate  # of a cold compile cache, less the experts' workspace
+    encoder_bytes: Estimate
+    workspace_bytes: int  # the experts' workspace: persistent, not in the peak
+
+    @property
+    def peak(self) -> Estimate:
+        """The largest candidate."""
+        return largest_of(
+            (self.forward_bytes, self.sampler_bytes, self.compile_bytes, self.encoder_bytes)
+        )
+
+
+def activation(
+    model: ModelFacts,
+    settings: EngineSettings,
+    *,
+    first_stage: bool = True,
+    last_stage: bool = True,
+) -> Activation:
+    """The activation peak of one rank; settings must be resolved."""
+    shape = forward_shape(SameModel(model), settings.layout)
+    tokens = settings.max_num_batched_tokens or 0
+    workspace_bytes = tokens * shape.workspace_bytes_per_token
+    return Activation(
+        forward_bytes=_forward(shape, settings, tokens),
+        sampler_bytes=(
+            sampler_bytes(model, settings, model_dtype_bytes(model)) if last_stage else _NOTHING
+        ),
+        compile_bytes=(
+            _compile_block(model, settings, tokens, workspace_bytes) if first_stage else _NOTHING
+        ),
+        encoder_bytes=_encoder(model, settings, tokens) if first_stage else _NOTHING,
+        workspace_bytes=workspace_bytes,
+    )
+
+
+def _forward(shape: ForwardShape, settings: EngineSettings, tokens: int) -> Estimate:
+    rows = latent_rows(
+        settings.max_model_len or 0, settings.max_num_seqs or 0, settings.block_size or 16
+    )
+    return Estimate.around(shape.peak_bytes(tokens, rows), low_percent=80, high_percent=120)
+
+
+def _compile_block(
+    model: ModelFacts, settings: EngineSettings, tokens: int, workspace_bytes: int
+) -> Estimate:
+    """What Inductor holds while it runs its kernels once on example tensors of full size.
+
+    One kernel has the whole embedding table as argument: embedding and first norm in one. Not
+    under tensor parallelism (the embedding is an operator of its own), nor where embeddings are
+    fed from outside (multimodal). The experts' workspace is not there yet.
+
+    Source: vLLM 0.32, torch/_inductor standalone_compile, run on meta tensors; four logs.
+    """
+    rules = settings.rules
+    feeds_embeddings = model.is_multimodal and not settings.language_model_only
+    if (
+        settings.compile_cache_warm
+        or settings.enforce_eager
+        or settings.layout.tensor_parallel_size > 1
+        or feeds_embeddings
+        or rules.compile_block is CompileBlock.ABSENT
+    ):
+        return _NOTHING
+    row_bytes = model.hidden_size * model_dtype_bytes(model)
+    quantised_blocks = model.quantization is not None and model.quantization.weight_block
+    outputs = 1 if quantised_blocks else 2
+    point = vocabulary_entries(model) * row_bytes + outputs * tokens * row_bytes - workspace_bytes
+    if point <= 0:
+        return _NOTHING
+    certain = rules.compile_block is CompileBlock.RUNS
+    return Estimate.around(point, low_percent=90 if certain else 0, high_percent=108)
+
+
+def _encoder(model: ModelFacts, settings: EngineSettings, tokens: int) -> Estimate:
+    """The modality tower on a maximal batch, and its output kept for the language model."""
+    if not model.is_multimodal or settings.language_model_only:
+        return _NOTHING
+    kept = tokens * model.hidden_size * model_dtype_bytes(model)
+    return Estimate.around(
+        tokens * ENCODER_BYTES_PER_TOKEN + kept, low_percent=30, high_percent=300
+    )

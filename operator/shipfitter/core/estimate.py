@@ -1,0 +1,51 @@
+"""A quantity that cannot be known exactly, as an interval around a point."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isqrt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A quantity we cannot know exactly: low <= point <= high."""
+
+    low: int
+    point: int
+    high: int
+
+    @classmethod
+    def exactly(cls, value: int) -> "Estimate":
+        """A quantity that is known."""
+        return cls(low=value, point=value, high=value)
+
+    @classmethod
+    def around(cls, point: int, *, low_percent: int, high_percent: int) -> "Estimate":
+        """A point with an interval in percent of it."""
+        return cls(
+            low=point * low_percent // 100, point=point, high=-(-point * high_percent // 100)
+        )
+
+
+def largest_of(estimates: Iterable[Estimate]) -> Estimate:
+    """The largest of several quantities, whichever it turns out to be."""
+    seen = tuple(estimates)
+    return Estimate(
+        low=max(one.low for one in seen),
+        point=max(one.point for one in seen),
+        high=max(one.high for one in seen),
+    )
+
+
+def sum_of(estimates: Iterable[Estimate]) -> Estimate:
+    """The sum of several quantities whose errors have nothing to do with each other.
+
+    Independent errors rarely all fall on the same side, so they add up as the root of their squares.
+    """
+    point = low_squares = high_squares = 0
+    for one in estimates:
+        point += one.point
+        low_squares += (one.point - one.low) ** 2
+        high_squares += (one.high - one.point) ** 2
+    return Estimate(
+        low=point - isqrt(low_squares), point=point, high=point + isqrt(high_squares) + 1
+    )

@@ -1,0 +1,115 @@
+"""What stays allocated beyond weights inside the request, and what is in use before it counts."""
+
+from shipfitter.core.activation import Activation
+from shipfitter.core.cache_dtype import model_dtype_bytes
+from shipfitter.core.engines import EngineSettings, Gpu
+from shipfitter.core.estimate import Estimate
+from shipfitter.core.model import ModelFacts
+from shipfitter.core.sampler import penalty_state_bytes, sampler_scratch_bytes
+from shipfitter.core.versions import EngineVersion
+from shipfitter.units import GIB, MIB, ceil_div
+
+# Source: cuBLAS's own defaults: 32 MiB a handle from Hopper on, 8 MiB before.
+CUBLAS_WORKSPACE_BYTES = 32 * MIB
+CUBLAS_WORKSPACE_BYTES_OLD = 8 * MIB
+# Source: vLLM VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE.
+FLASHINFER_WORKSPACE_BYTES = 394 * MIB
+_WORKSPACE_BEFORE_PROFILING_ENDS = EngineVersion(0, 29, 0)
+
+# Growth outside torch after the first snapshot. Measured: one GPU 0.02 to 0.28 GiB (H100 0.13 on
+# 0.15-0.17, 0.25 on 0.18-0.19); under tensor parallelism 0.13 to 2.21, by all-reduce back end.
+GROWTH_ALONE = Estimate(low=5 * GIB // 100, point=15 * GIB // 100, high=30 * GIB // 100)
+GROWTH_TOGETHER = Estimate(low=10 * GIB // 100, point=50 * GIB // 100, high=210 * GIB // 100)
+# Communication is set up inside the request up to 0.10. Measured: 0.2 to 0.37 GiB over PCIe,
+# 1.38 on two H200, 2.1 to 3.6 in a few.
+GROWTH_WITH_COMMUNICATION = Estimate(
+    low=20 * GIB // 100, point=70 * GIB // 100, high=220 * GIB // 100
+)
+
+# In use before the snapshot. Measured: 0.15 to 0.61 GiB alone, 1.51 to 1.53 under tensor
+# parallelism, 1.99 to 2.05 with experts, 0.96 on PCIe cards.
+OUTSIDE_ALONE = Estimate(low=15 * GIB // 100, point=GIB // 2, high=65 * GIB // 100)
+OUTSIDE_TOGETHER = Estimate(low=9 * GIB // 10, point=3 * GIB // 2, high=17 * GIB // 10)
+OUTSIDE_TOGETHER_EXPERTS = Estimate(low=9 * GIB // 10, point=2 * GIB, high=25 * GIB // 10)
+
+
+def overhead_parts(
+    model: ModelFacts, settings: EngineSettings, gpu: Gpu, peak: Activation
+) -> tuple[Estimate, ...]:
+    """Persistent bytes of one rank beyond weights, each with its interval."""
+    known = (
+        peak.workspace_bytes
+        + sampler_scratch_bytes(model, settings)
+        + _cublas_bytes(gpu)
+        + _sparse_buffers_bytes(model, settings)
+    )
+    if settings.rules.charges_what_is_consumed:
+        known += penalty_state_bytes(model, settings) + _embeddings_bytes(model, settings)
+    if uses_flashinfer(gpu) and settings.version >= _WORKSPACE_BEFORE_PROFILING_ENDS:
+        known += FLASHINFER_WORKSPACE_BYTES
+    return Estimate.exactly(known), growth_outside_torch(settings)
+
+
+def growth_outside_torch(settings: EngineSettings) -> Estimate:
+    """Growth outside torch between the engine's first snapshot and the profile run's end."""
+    if settings.layout.tensor_parallel_size == 1:
+        return GROWTH_ALONE
+    return GROWTH_TOGETHER if settings.rules.communication_outside else GROWTH_WITH_COMMUNICATION
+
+
+def unprofiled_bytes(model: ModelFacts, settings: EngineSettings, gpu: Gpu, num_groups: int) -> int:
+    """Persistent bytes that no term of the engine's sum holds: they take room it left alone.
+
+    Block tables and, on FlashInfer cards before 0.29, its workspace come after profiling. Up to
+    0.26 V2's penalty state comes before, where only weights are counted.
+    """
+    blocks = ceil_div(settings.max_model_len or 0, settings.block_size or 16)
+    tables = 2 * (settings.max_num_seqs or 0) * blocks * 4 * num_groups
+    later = 0
+    if uses_flashinfer(gpu) and settings.version < _WORKSPACE_BEFORE_PROFILING_ENDS:
+        later = FLASHINFER_WORKSPACE_BYTES
+    if not settings.rules.charges_what_is_consumed:
+        later += penalty_state_bytes(model, settings) + _embeddings_bytes(model, settings)
+    return tables + later
+
+
+def outside_bytes(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Estimate:
+    """In use before the engine looks: context, communication, and other tenants."""
+    if gpu.free_bytes is not None:
+        return Estimate.exactly(gpu.total_bytes - gpu.free_bytes)
+    own = OUTSIDE_ALONE
+    if settings.layout.tensor_parallel_size > 1:
+        own = OUTSIDE_TOGETHER if model.moe is None else OUTSIDE_TOGETHER_EXPERTS
+    taken = gpu.foreign_used_bytes
+    return Estimate(low=own.low + taken, point=own.point + taken, high=own.high + taken)
+
+
+def uses_flashinfer(gpu: Gpu) -> bool:
+    """True where FlashInfer is the first attention backend: compute capability 10.x."""
+    return gpu.compute_capability is not None and gpu.compute_capability[0] == 10
+
+
+def _cublas_bytes(gpu: Gpu) -> int:
+    modern = gpu.compute_capability is not None and gpu.compute_capability >= (9, 0)
+    return CUBLAS_WORKSPACE_BYTES if modern else CUBLAS_WORKSPACE_BYTES_OLD
+
+
+def _embeddings_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    """The buffer for embeddings that come from outside: multimodal models."""
+    if not model.is_multimodal or settings.language_model_only:
+        return 0
+    return (settings.max_num_batched_tokens or 0) * model.hidden_size * model_dtype_bytes(model)
+
+
+# Source: vLLM vllm/v1/attention/backends/mla/indexer.py and flashmla_sparse.py.
+_SPARSE_LONG_TOKENS = 256 * 1024
+_INDEXER_ROWS, _INDEXER_ROW_BYTES, _LATENT_ROW_BYTES = 8, 132, 576 * 2
+
+
+def _sparse_buffers_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    """Prefill buffers of sparse attention: so many rows for each token of the longest request."""
+    if not any(layer.indexer_bytes_per_token for layer in model.layers):
+        return 0
+    length = settings.max_model_len or 0
+    factor = 5 if length <= _SPARSE_LONG_TOKENS else 2
+    return factor * length * (_INDEXER_ROWS * _INDEXER_ROW_BYTES + _LATENT_ROW_BYTES)

@@ -1,0 +1,81 @@
+"""The sampler's peak in the profile run: logits of every sequence over the whole vocabulary."""
+
+from shipfitter.core.engines import EngineSettings
+from shipfitter.core.estimate import Estimate
+from shipfitter.core.model import ModelFacts
+from shipfitter.units import round_up
+
+# Bytes per sequence and vocabulary entry.
+# Sorted: logits, fp32 copy, sorted values, int64 order (18), and torch's segmented sort (20.5).
+# Source: vLLM up to 0.16 vllm/v1/sample/ops/topk_topp_sampler.py; logs from 0.6 to 0.16.
+SORTED_TENTHS = 385
+# Unsorted: logits 2, fp32 4, softmax 4, exponential noise 4; FlashInfer's sampler the same sum.
+# Source: vLLM 0.17 on, Triton top-k/top-p; 62 starts of 0.19.
+UNSORTED = 14
+# V2: logits in the model's dtype and a Gumbel kernel that needs next to nothing more; under tensor
+# parallelism the local part, the gathered one and its reordered copy.
+# Source: vLLM 0.32 vllm/v1/worker/gpu/sample.
+V2 = 2
+V2_GATHERED = 4
+# Source: vLLM 0.33 profiles a pass in fp32 as well; not confirmed by a log.
+V2_FP32 = (6, 8, 10)
+
+# Rows of Triton's top-k/top-p scratch: one per streaming multiprocessor. Assumed: Hopper's count.
+SCRATCH_ROWS = 132
+_PADDED_TO = 64
+
+
+def vocabulary_entries(model: ModelFacts) -> int:
+    """Rows of the embedding and of the logits as the engine pads them.
+
+    Source: vLLM vllm/model_executor/layers/vocab_parallel_embedding.py.
+    """
+    return round_up(model.vocab_size, _PADDED_TO)
+
+
+def profiled_sequences(settings: EngineSettings) -> int:
+    """Sequences the profile run samples for."""
+    return min(settings.max_num_seqs or 1, settings.max_num_batched_tokens or 1)
+
+
+def sampler_bytes(model: ModelFacts, settings: EngineSettings, dtype_bytes: int) -> Estimate:
+    """Transient bytes of sampling, the forward's hidden states included."""
+    sequences = profiled_sequences(settings)
+    logits = sequences * vocabulary_entries(model)
+    hidden = model.hidden_size * dtype_bytes
+    held = (settings.max_num_batched_tokens or 0) * hidden
+    rules = settings.rules
+    ranks = settings.layout.tensor_parallel_size
+    if settings.model_runner != "V2":
+        if rules.sorts_to_sample:
+            return _with(held, logits * SORTED_TENTHS // 10)
+        return _with(held + 2 * sequences * hidden, logits * UNSORTED)
+    held += sequences * hidden
+    gathered = 0 if ranks == 1 else logits * 2 + logits * 2 // ranks
+    if rules.samples_in_fp32_on_v2:
+        low, point, high = (held + gathered + logits * each for each in V2_FP32)
+        return Estimate(low=low, point=point, high=high)
+    return _with(held, logits * V2 + gathered)
+
+
+def _with(held: int, sampled: int) -> Estimate:
+    """Known within a few percent: the formulas name every tensor."""
+    return Estimate.around(held + sampled, low_percent=95, high_percent=105)
+
+
+def sampler_scratch_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    """Scratch of V1's top-k/top-p kernel; stays allocated."""
+    if settings.model_runner == "V2" or settings.rules.sorts_to_sample:
+        return 0
+    rows = min(SCRATCH_ROWS, 1 << (profiled_sequences(settings) - 1).bit_length())
+    return 4 * rows * vocabulary_entries(model)
+
+
+def penalty_state_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    """V2's counts and masks for penalties: fp32 and one bit per sequence and entry.
+
+    Source: vLLM vllm/v1/worker/gpu/sample/penalties.py.
+    """
+    if settings.model_runner != "V2":
+        return 0
+    return (settings.max_num_seqs or 0) * vocabulary_entries(model) * 33 // 8
