@@ -1,4 +1,4 @@
-"""Where one GPU's bytes go: weights, cache, activations, graphs, overhead, and what is left alone."""
+"""Where one GPU's bytes go: weights, cache, activations, graphs, overhead, what is left alone."""
 
 from dataclasses import dataclass
 from functools import lru_cache

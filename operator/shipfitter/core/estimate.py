@@ -39,7 +39,7 @@ def largest_of(estimates: Iterable[Estimate]) -> Estimate:
 def sum_of(estimates: Iterable[Estimate]) -> Estimate:
     """The sum of several quantities whose errors have nothing to do with each other.
 
-    Independent errors rarely all fall on the same side, so they add up as the root of their squares.
+    Such errors rarely all fall on the same side: they add up as the root of their squares.
     """
     point = low_squares = high_squares = 0
     for one in estimates:
