@@ -44,10 +44,6 @@ bench: $(VENV)/.dev  ## Speed and size, as ratios in one run; not pass or fail.
 bin:  ## Build (once) or find the programs of the test control plane; prints their folder.
 	@cd tests && $(PYTHON) -m world.controlplane bin
 
-.PHONY: chart-crds
-chart-crds:  ## Copy the generated kinds into the chart.
-	cp crds/*.yaml charts/shipfitter/files/crds/
-
 .PHONY: lock
 lock: $(VENV)/.dev  ## Pin all dependencies with hashes anew, from pyproject.toml.
 	$(RUN)/pip install -q uv
