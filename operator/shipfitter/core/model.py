@@ -1,158 +1,60 @@
-"""What sizing must know of a model, and how it follows from config.json and tensor sizes."""
+"""A model's config.json and tensors in, its facts out; also where the facts' types are imported from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from shipfitter.core.architectures import architecture_of
+from shipfitter.core.facts import (
+    LayerFacts,
+    LayerKind,
+    MlaFacts,
+    ModelFacts,
+    MoeFacts,
+    Quantization,
+    Shard,
+    StateShape,
+    TensorHeader,
+    WeightGroup,
+)
+from shipfitter.core.mixture import moe_facts
+from shipfitter.core.model_layers import model_layers
+from shipfitter.core.model_weights import model_weights
+from shipfitter.core.modules import mla_facts
+from shipfitter.core.multimodal import unwrap
+from shipfitter.core.quantization import quantization_facts
+from shipfitter.core.rotary import rotary_bytes
+from shipfitter.core.text_config import TextConfig
 
-class LayerKind(StrEnum):
-    """How one decoder layer keeps what it has read."""
+__all__ = [
+    "LayerFacts",
+    "LayerKind",
+    "MlaFacts",
+    "ModelFacts",
+    "MoeFacts",
+    "Quantization",
+    "Shard",
+    "StateShape",
+    "TensorHeader",
+    "WeightGroup",
+    "model_facts",
+]
 
-    FULL = "full"
-    SLIDING = "sliding"
-    CHUNKED = "chunked"
-    MLA = "mla"
-    STATE = "state"  # Mamba, gated DeltaNet, KDA, linear attention, short convolution
-    CROSS = "cross"
-    NONE = "none"  # no cache of its own: MLP-only layers, layers that share another's cache
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateShape:
-    """Recurrent state of one layer over all ranks, in elements; divided by TP as the family does.
-
-    Source: vLLM 0.32 vllm/model_executor/layers/mamba/mamba_utils.py.
-    """
-
-    family: str  # mamba1, mamba2, gdn, kda, linear, short_conv
-    conv_channels: int  # channels of the convolution state, each kept (conv_kernel - 1) deep
-    conv_kernel: int
-    recurrent_heads: int
-    recurrent_elements_per_head: int
-    n_groups: int = 0  # mamba2: groups inside conv_channels that TP may have to replicate
-    group_state_size: int = 0
-    recurrent_dtype_bytes: int = 2
-    in_proj_width: int = 0  # activation: in_proj output elements per token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerFacts:
-    """One hidden layer's cache and MLP."""
-
-    kind: LayerKind
-    num_attention_heads: int = 0
-    num_key_value_heads: int = 0
-    head_dim: int = 0  # keys (and queries)
-    v_head_dim: int = 0  # values; equal to head_dim nearly everywhere
-    window_tokens: int = 0  # SLIDING: window; CHUNKED: chunk
-    latent_dim: int = 0  # MLA: kv_lora_rank + qk_rope_head_dim
-    indexer_bytes_per_token: int = 0  # MLA with sparse indexer (DSA): 132 on indexer layers
-    state: StateShape | None = None
-    mlp: str = "dense"  # dense | moe | none
-    intermediate_size: int = 0  # of the dense MLP
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MlaFacts:
-    """Multi-head latent attention, config.json's own names."""
-
-    kv_lora_rank: int
-    qk_nope_head_dim: int
-    qk_rope_head_dim: int
-    v_head_dim: int
-    q_lora_rank: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoeFacts:
-    """Mixture of experts, config.json's own names."""
-
-    num_experts: int
-    num_experts_per_tok: int
-    moe_intermediate_size: int
-    shared_expert_intermediate_size: int = 0  # all shared experts together; 0: none
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantization:
-    """How the checkpoint stores its linear weights."""
-
-    method: str  # fp8, awq, gptq, compressed-tensors, modelopt, mxfp4, ... as quant_method says
-    weight_bits: float  # nominal, for messages only
-    weight_block: tuple[int, int] | None = None  # fp8 block scales: (n, k)
-    group_size: int = 0
-    kv_cache_scheme: str | None = None  # fp8 | nvfp4 where the checkpoint declares one
-    ignored: tuple[str, ...] = ()
-    min_compute_capability: tuple[int, int] = (7, 5)  # `vllm-memory` table, section 5
-
-
-class Shard(StrEnum):
-    """How tensor parallelism divides a group of tensors."""
-
-    VOCAB = "vocab"  # rows padded to 64, divided
-    DIVIDED = "divided"  # column- or row-parallel: divided by TP
-    KV_HEADS = "kv_heads"  # divided by min(TP, KV heads): replicated beyond
-    EXPERTS = "experts"  # divided by TP, or whole experts over EP ranks
-    REPLICATED = "replicated"  # whole on every rank
-    TOWER = "tower"  # vision or audio tower
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightGroup:
-    """Tensors that are divided alike and live at the same place in the pipeline."""
-
-    shard: Shard
-    loaded_bytes: int  # over all ranks, in the dtype the engine holds (not the file's)
-    place: str  # "embedding" | "layer" | "head" | "other"
-    layer: int = -1  # for place == "layer"
-    kv_heads: int = 0  # for KV_HEADS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
-    """All that sizing reads of a model; nothing else about it matters to the planner."""
-
-    name: str
-    architecture: str  # architectures[0]
-    model_type: str
-    dtype: str  # bfloat16, float16: what --dtype auto gives on a card that has it
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    vocab_size: int
-    tie_word_embeddings: bool
-    layers: tuple[LayerFacts, ...]
-    weight_groups: tuple[WeightGroup, ...]
-    checkpoint_bytes: int  # as stored
-    weights_source: str  # "safetensors headers" | "config and total bytes" | "config"
-    mla: MlaFacts | None = None
-    moe: MoeFacts | None = None
-    quantization: Quantization | None = None
-    is_multimodal: bool = False
-    supports_pipeline_parallel: bool = True
-    rotary_bytes: int = 0  # rope tables on each rank
-    length_keys: Mapping[str, Any] = field(default_factory=dict)  # what max_model_len derives from
-    revision: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)  # family-specific facts, by name
-
-    @property
-    def is_hybrid(self) -> bool:
-        """True where attention layers and recurrent state live side by side."""
-        kinds = {layer.kind for layer in self.layers}
-        return LayerKind.STATE in kinds and len(kinds - {LayerKind.STATE, LayerKind.NONE}) > 0
-
-
-@dataclass(frozen=True, slots=True)
-class TensorHeader:
-    """One tensor of a checkpoint, as a safetensors header states it."""
-
-    name: str
-    dtype: str  # BF16, F8_E4M3, I32, ...
-    shape: tuple[int, ...]
+# What the engine derives its longest sequence from.
+# Source: vLLM vllm/config/model.py _get_and_verify_max_len.
+_LENGTH_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+    "rope_scaling",
+    "rope_parameters",
+    "sliding_window",
+)
 
 
 def model_facts(
@@ -170,4 +72,43 @@ def model_facts(
 
     Raises UnknownArchitectureError when the class's cache or weights are not known by name.
     """
-    raise NotImplementedError
+    whole = TextConfig.read(config, model=name)
+    text, wrapper = unwrap(whole)
+    architecture = architecture_of(text)
+    layers = model_layers(text, architecture)
+    moe = moe_facts(text, architecture)
+    weights = model_weights(
+        text,
+        architecture,
+        layers,
+        wrapper,
+        moe=moe,
+        tensors=tensors,
+        checkpoint_bytes=checkpoint_bytes,
+    )
+    return ModelFacts(
+        name=name,
+        architecture=whole.architecture,
+        model_type=text.model_type or whole.model_type,
+        dtype=text.dtype,
+        hidden_size=text.hidden_size,
+        intermediate_size=text.count("intermediate_size", 0),
+        num_hidden_layers=len(layers),
+        num_attention_heads=text.count("num_attention_heads"),
+        num_key_value_heads=text.num_key_value_heads,
+        head_dim=text.head_dim,
+        vocab_size=text.count("vocab_size"),
+        tie_word_embeddings=text.ties_embeddings(default=architecture.tied),
+        layers=layers,
+        weight_groups=weights.groups,
+        checkpoint_bytes=weights.checkpoint_bytes,
+        weights_source=weights.source,
+        mla=mla_facts(text, architecture),
+        moe=moe,
+        quantization=quantization_facts(text),
+        is_multimodal=wrapper is not None,
+        supports_pipeline_parallel=architecture.pipeline,
+        rotary_bytes=rotary_bytes(text, architecture, layers),
+        length_keys={key: text.get(key) for key in _LENGTH_KEYS if text.get(key) is not None},
+        revision=revision,
+    )

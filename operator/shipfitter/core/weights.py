@@ -1,8 +1,21 @@
-"""Weight bytes on one rank."""
+"""Weight bytes on one rank: what "Model loading took" says for a layout."""
 
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import accumulate
 
-from shipfitter.core.model import ModelFacts
+from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
+from shipfitter.units import MIB, ceil_div, round_up
+
+# The engine forbids the allocator to split big blocks while loading from this release on.
+# Source: vLLM 0.21 vllm/v1/worker/gpu_worker.py _scoped_allocator_max_split (absent in 0.20.0).
+WHOLE_BLOCKS_FROM = (0, 21, 0)
+
+_ALLOCATION_UNIT_BYTES = 512
+_SEGMENT_BYTES = 2 * MIB
+_LARGE_BYTES = 10 * MIB  # from here on a tensor gets a segment of its own
+_SMALLEST_REMAINDER_BYTES = MIB  # a remainder up to this stays part of the block
+_UNSPLIT_FROM_BYTES = 20 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,28 +34,102 @@ class ParallelLayout:
 
 
 def pipeline_stages(num_hidden_layers: int, pipeline_parallel_size: int) -> tuple[range, ...]:
-    """The layers of each stage.
+    """The layers of each stage: left-over layers go to the stages before the last.
 
     Source: vLLM vllm/distributed/utils.py get_pp_indices.
+
+    >>> [len(stage) for stage in pipeline_stages(61, 4)]
+    [15, 15, 16, 15]
     """
-    raise NotImplementedError
+    counts = [num_hidden_layers // pipeline_parallel_size] * pipeline_parallel_size
+    for back in range(2, num_hidden_layers % pipeline_parallel_size + 2):
+        counts[-back] += 1
+    ends = tuple(accumulate(counts))
+    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
 
 
-def weights_bytes(model: ModelFacts, layout: ParallelLayout, *, stage: int = 0) -> int:
-    """Bytes "Model loading took" will say for one rank of a pipeline stage."""
-    raise NotImplementedError
+def weights_bytes(
+    model: ModelFacts, layout: ParallelLayout, *, stage: int = 0, whole_blocks: bool = True
+) -> int:
+    """Bytes "Model loading took" will say for one rank of a pipeline stage.
 
-
-def layout_problems(
-    model: ModelFacts,
-    layout: ParallelLayout,
-    *,
-    gpus_per_node: int,
-    compute_capability: tuple[int, int] | None,
-) -> tuple[str, ...]:
-    """Why the engine would refuse to start in this layout, in our words; empty when it would start.
-
-    Source: vLLM's checks: heads divisible, KV heads divisible or replicated, quantisation blocks,
-    compute capability of the quantisation method, PP support, GPUs of the node.
+    `whole_blocks`: the release keeps the allocator from splitting big blocks (WHOLE_BLOCKS_FROM).
     """
-    raise NotImplementedError
+    stages = pipeline_stages(model.num_hidden_layers, layout.pipeline_parallel_size)
+    tensors: dict[str, int] = defaultdict(int)
+    total = 0
+    for group in model.weight_groups:
+        if not _is_on_stage(model, group, stages, stage):
+            continue
+        size = _rank_bytes(model, group, layout)
+        if group.tensor:
+            tensors[group.tensor] += size
+        else:
+            total += size
+    total += sum(allocated_bytes(size, whole_blocks=whole_blocks) for size in tensors.values())
+    return total + model.rotary_bytes
+
+
+def allocated_bytes(tensor_bytes: int, *, whole_blocks: bool) -> int:
+    """Bytes the allocator counts for a tensor.
+
+    A big tensor gets a segment of whole 2 MiB; what is left of it stays with the tensor when it is
+    at most 1 MiB, or always where big blocks are not split.
+    Source: PyTorch c10/cuda/CUDACachingAllocator.cpp should_split, get_allocation_size.
+
+    >>> allocated_bytes(259 * MIB, whole_blocks=False) // MIB
+    260
+    """
+    rounded = round_up(tensor_bytes, _ALLOCATION_UNIT_BYTES)
+    if tensor_bytes < _LARGE_BYTES:
+        return rounded
+    segment = round_up(rounded, _SEGMENT_BYTES)
+    keeps_rest = segment - rounded <= _SMALLEST_REMAINDER_BYTES
+    unsplit = whole_blocks and rounded >= _UNSPLIT_FROM_BYTES
+    return segment if keeps_rest or unsplit else rounded
+
+
+def _is_on_stage(
+    model: ModelFacts, group: WeightGroup, stages: tuple[range, ...], stage: int
+) -> bool:
+    last = len(stages) - 1
+    if group.place == "layer":
+        return group.layer in stages[stage]
+    if group.place == "embedding":  # tied: the last stage holds a copy as its head
+        return stage == 0 or (stage == last and model.tie_word_embeddings)
+    if group.place == "head":
+        return stage == last
+    return True
+
+
+def _rank_bytes(model: ModelFacts, group: WeightGroup, layout: ParallelLayout) -> int:
+    ranks = layout.tensor_parallel_size
+    match group.shard:
+        case Shard.REPLICATED:
+            return group.loaded_bytes
+        case Shard.KV_HEADS:
+            return ceil_div(group.loaded_bytes, min(ranks, max(1, group.kv_heads)))
+        case Shard.EXPERTS:
+            return _expert_bytes(model, group, layout)
+        case _:
+            return ceil_div(group.loaded_bytes, ranks)
+
+
+def _expert_bytes(model: ModelFacts, group: WeightGroup, layout: ParallelLayout) -> int:
+    """Experts spread over tensor and data ranks together.
+
+    Source: vLLM vllm/model_executor/layers/fused_moe/config.py FusedMoEParallelConfig.make.
+    """
+    ranks = layout.tensor_parallel_size * layout.data_parallel_size
+    if layout.enable_expert_parallel and model.moe is not None:
+        experts = model.moe.num_experts
+        size = group.loaded_bytes * ceil_div(experts, ranks) // experts
+        return _padded(group, size, group.padded_size)
+    return _padded(group, ceil_div(group.loaded_bytes, ranks), ceil_div(group.padded_size, ranks))
+
+
+def _padded(group: WeightGroup, size: int, width: int) -> int:
+    """Bytes with the rank's part of the intermediate size padded as its kernel needs."""
+    if not width:
+        return size
+    return size * round_up(width, group.padded_multiple) // width

@@ -1,0 +1,126 @@
+"""The modules a whole checkpoint of this config holds: embedding, layers, head, and what is not loaded."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from shipfitter.core.architectures import Architecture
+from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts
+from shipfitter.core.modules import Module, attention_modules, linear, mlp_modules, plain
+from shipfitter.core.special_modules import mixer_modules
+from shipfitter.core.text_config import TextConfig
+
+
+def text_modules(
+    config: TextConfig,
+    architecture: Architecture,
+    layers: tuple[LayerFacts, ...],
+    moe: MoeFacts | None,
+) -> Iterator[Module]:
+    """Every module of the language model, in the order of the forward pass."""
+    hidden, vocabulary = config.hidden_size, config.count("vocab_size")
+    yield plain("model.embed_tokens", vocabulary, hidden)
+    if architecture.positions_offset is not None:
+        rows = config.count("max_position_embeddings", config.count("n_positions", 0))
+        yield plain("model.embed_positions", rows + architecture.positions_offset, hidden)
+    yield from _per_layer_inputs(config)
+    for index, layer in enumerate(layers):
+        yield from layer_modules(f"model.layers.{index}", layer, config, architecture, moe)
+    yield from _norms("model", ("norm",), config, architecture)
+    if not config.ties_embeddings(default=architecture.tied):
+        bias = (vocabulary,) if architecture.head_bias else ()
+        yield Module(path="lm_head", shape=(vocabulary, hidden), bias_shape=bias)
+
+
+def layer_modules(
+    prefix: str,
+    layer: LayerFacts,
+    config: TextConfig,
+    architecture: Architecture,
+    moe: MoeFacts | None,
+) -> Iterator[Module]:
+    """Mixer, MLP and norms of one hidden layer."""
+    nemotron = architecture.pattern == "nemotron_h"
+    mixer = "mixer" if nemotron else architecture.mixer
+    mlp = "mixer" if nemotron else architecture.mlp
+    yield from attention_modules(f"{prefix}.{mixer}", layer, config, architecture)
+    if layer.state is not None:
+        yield from mixer_modules(prefix, layer.state, config)
+    if nemotron:
+        architecture = replace(architecture, gated_mlp=False, score_correction=True, norms=1)
+    yield from mlp_modules(f"{prefix}.{mlp}", layer, config, architecture, moe)
+    names = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm")
+    chosen = (*names, "post_feedforward_layernorm")[: architecture.norms]
+    yield from _norms(prefix, chosen, config, architecture)
+    if architecture.pattern == "gemma4":
+        yield from _gemma4_extras(prefix, layer, config)
+
+
+def _norms(
+    prefix: str, names: tuple[str, ...], config: TextConfig, architecture: Architecture
+) -> Iterator[Module]:
+    bias = (config.hidden_size,) if architecture.norm_bias else ()
+    for name in names:
+        yield Module(path=f"{prefix}.{name}", shape=(config.hidden_size,), bias_shape=bias)
+
+
+def _per_layer_inputs(config: TextConfig) -> Iterator[Module]:
+    """Gemma 4 E-series: a second embedding, one narrow row per layer.
+
+    Source: vLLM vllm/model_executor/models/gemma4.py Gemma4Model.
+    """
+    width = config.count("hidden_size_per_layer_input", 0)
+    if not width:
+        return
+    total = width * config.count("num_hidden_layers")
+    rows = config.count("vocab_size_per_layer_input", config.count("vocab_size"))
+    yield plain("model.embed_tokens_per_layer", rows, total)
+    yield linear("model.per_layer_model_projection", total, config.hidden_size)
+    yield plain("model.per_layer_projection_norm", width)
+
+
+def _gemma4_extras(prefix: str, layer: LayerFacts, config: TextConfig) -> Iterator[Module]:
+    """Gemma 4: a dense MLP beside the experts, their norms, and the per-layer input's gate."""
+    hidden = config.hidden_size
+    width = config.count("hidden_size_per_layer_input", 0)
+    yield plain(f"{prefix}.layer_scalar", 1)
+    if width:
+        yield linear(f"{prefix}.per_layer_input_gate", width, hidden)
+        yield linear(f"{prefix}.per_layer_projection", hidden, width)
+        yield plain(f"{prefix}.post_per_layer_input_norm", hidden)
+    if layer.mlp == "moe":
+        size = layer.intermediate_size
+        yield linear(f"{prefix}.mlp.gate_proj", size, hidden)
+        yield linear(f"{prefix}.mlp.up_proj", size, hidden)
+        yield linear(f"{prefix}.mlp.down_proj", hidden, size)
+        for name in ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2"):
+            yield plain(f"{prefix}.{name}", hidden)
+        yield plain(f"{prefix}.pre_feedforward_layernorm_2", hidden)
+        yield plain(f"{prefix}.router.scale", hidden)
+        yield plain(f"{prefix}.router.per_expert_scale", config.count("num_experts"))
+
+
+def prediction_modules(
+    config: TextConfig,
+    architecture: Architecture,
+    layers: tuple[LayerFacts, ...],
+    moe: MoeFacts | None,
+) -> Iterator[Module]:
+    """Multi-token-prediction layers: in the checkpoint, not loaded unless speculation uses them.
+
+    Source: vLLM vllm/model_executor/models/{deepseek_mtp,qwen3_next_mtp,qwen3_5_mtp}.py.
+    """
+    count = config.count("mtp_num_hidden_layers", config.count("num_nextn_predict_layers", 0))
+    if architecture.pattern == "gdn" and config.get("mtp_num_hidden_layers") is None:
+        count = 1 if config.model_type == "qwen3_next" else 0
+    if not count or architecture.pattern == "nemotron_h":
+        return
+    hidden = config.hidden_size
+    last = next(layer for layer in reversed(layers) if layer.kind is not LayerKind.STATE)
+    for index in range(count):
+        prefix = f"mtp.layers.{index}"
+        yield from layer_modules(prefix, last, config, architecture, moe)
+        yield plain(f"{prefix}.eh_proj", hidden, 2 * hidden)
+        yield plain(f"{prefix}.norms", 3, hidden)
+        if architecture.attention == "mla":  # DeepSeek repeats embedding and head in the layer
+            yield plain(f"{prefix}.embed_tokens", config.count("vocab_size"), hidden)
+            yield plain(f"{prefix}.shared_head.head", config.count("vocab_size"), hidden)

@@ -1,0 +1,221 @@
+"""A checkpoint's quantisation: what config.json declares, and which modules it covers."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any
+
+from shipfitter.core.facts import Quantization
+from shipfitter.core.text_config import TextConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """How one linear module is stored.
+
+    `layout` is one of plain, fp8_block, fp8, int8, packed_int (compressed-tensors), awq, gptq,
+    nvfp4, mxfp4, nf4.
+    """
+
+    layout: str = "plain"
+    bits: int = 16
+    group_size: int = 0
+    block: tuple[int, int] = (0, 0)
+    symmetric: bool = True
+    activation_order: bool = False
+    scale_bytes: int = 2
+
+
+PLAIN = Scheme()
+
+# Lowest compute capability the engine starts on, as (major, minor).
+# Source: vLLM 0.33 vllm/model_executor/layers/quantization/*.py get_min_capability and the schemes
+# of compressed_tensors and modelopt; gptq declares 6.0 but its kernels need 7.5.
+_MIN_CAPABILITY: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "fp8": (7, 5),
+        "awq": (7, 5),
+        "gptq": (7, 5),
+        "compressed-tensors": (7, 5),
+        "modelopt": (7, 5),
+        "modelopt:FP8": (8, 0),
+        "modelopt:MXFP8": (8, 0),
+        "mxfp4": (8, 0),
+        "experts_int8": (8, 0),
+        "fbgemm_fp8": (8, 0),
+        "fp_quant": (10, 0),
+        "moe_wna16": (7, 0),
+        "quark": (7, 0),
+        "torchao": (7, 5),
+        "humming": (7, 5),
+        "bitsandbytes": (7, 0),
+        "auto-round": (7, 5),
+        "inc": (7, 5),
+    }
+)
+
+
+def declared(config: TextConfig) -> Mapping[str, Any] | None:
+    """The quantisation block of config.json, wherever it stands; None for plain checkpoints."""
+    for holder in (config.whole, config.text):
+        for key in ("quantization_config", "compression_config"):
+            block = holder.get(key)
+            if isinstance(block, Mapping):
+                return block
+        block = holder.get("hf_quant_config")
+        if isinstance(block, Mapping):  # modelopt's own file, carried beside
+            inner = block.get("quantization", {})
+            return {"quant_method": "modelopt", **inner}
+    return None
+
+
+def quantization_facts(config: TextConfig) -> Quantization | None:
+    """What sizing and messages need of the quantisation; None for plain checkpoints."""
+    block = declared(config)
+    if block is None or not _method(block):
+        return None
+    method = _method(block)
+    schemes = [scheme for _, scheme in _rules(block)]
+    lowest = min(schemes, key=lambda scheme: scheme.bits)
+    ignored = tuple(map(str, _ignored(block)))
+    algorithm = str(block.get("quant_algo", "")).upper()
+    capability = _MIN_CAPABILITY.get(f"{method}:{algorithm}", _MIN_CAPABILITY.get(method, (7, 5)))
+    blocks = [scheme.block for scheme in schemes if scheme.layout == "fp8_block"]
+    return Quantization(
+        method=method,
+        weight_bits=float(lowest.bits),
+        weight_block=blocks[0] if blocks else None,
+        group_size=lowest.group_size,
+        kv_cache_scheme=_kv_cache_scheme(block),
+        ignored=ignored,
+        min_compute_capability=capability,
+    )
+
+
+def scheme_of(path: str, config: TextConfig) -> Scheme:
+    """How the checkpoint stores one linear module."""
+    block = declared(config)
+    if block is None or any(_matches(path, pattern) for pattern in _ignored(block)):
+        return PLAIN
+    for targets, scheme in _rules(block):
+        if any(target == "Linear" or _matches(path, target) for target in targets):
+            return scheme
+    return PLAIN
+
+
+def _method(block: Mapping[str, Any]) -> str:
+    method = str(block.get("quant_method", "")).lower()
+    return "modelopt" if method.startswith("modelopt") else method.replace("_marlin", "")
+
+
+def _ignored(block: Mapping[str, Any]) -> Sequence[str]:
+    for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"):
+        value = block.get(key)
+        if value:
+            return tuple(map(str, value))
+    return ()
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a pattern of any of the formats covers a module, whatever the prefix before layers.
+
+    Patterns are regular expressions after "re:", shell globs, or dotted parts of the path.
+    """
+    tail = _after_prefix(path)
+    if pattern.startswith("re:"):
+        expression = pattern.removeprefix("re:")
+        prefixes = ("model.", "model.language_model.", "language_model.model.", "")
+        return any(re.match(expression, prefix + tail) for prefix in prefixes)
+    wanted = _after_prefix(pattern)
+    if "*" in wanted:
+        return fnmatchcase(tail, wanted) or fnmatchcase(tail, f"{wanted}.*")
+    return f".{wanted}." in f".{tail}."
+
+
+def _after_prefix(path: str) -> str:
+    start = path.find("layers.")
+    return path[start:] if start >= 0 and not path.startswith("mtp") else path
+
+
+def _rules(block: Mapping[str, Any]) -> list[tuple[Sequence[str], Scheme]]:
+    """(targets, scheme) in the order in which they apply."""
+    method = _method(block)
+    groups = block.get("config_groups")
+    if isinstance(groups, Mapping) and groups:
+        rules = [
+            (tuple(group.get("targets", ("Linear",))), _group_scheme(group, block))
+            for group in groups.values()
+        ]
+        return sorted(rules, key=lambda rule: "Linear" in rule[0])  # named modules first
+    return [(("Linear",), _whole_scheme(method, block))]
+
+
+def _group_scheme(group: Mapping[str, Any], block: Mapping[str, Any]) -> Scheme:
+    """compressed-tensors and modelopt describe each group's weights alike."""
+    weights = group.get("weights") or {}
+    bits, kind = int(weights.get("num_bits", 8)), str(weights.get("type", "int"))
+    size = int(weights.get("group_size") or 0)
+    if kind == "float" and bits == 4:
+        pack = str(group.get("format") or block.get("format") or "")
+        return Scheme(layout="mxfp4", bits=4, group_size=32) if "mxfp4" in pack else _NVFP4
+    if kind == "float":
+        structure = weights.get("block_structure")
+        if structure:
+            return Scheme(layout="fp8_block", bits=8, block=(structure[0], structure[1]))
+        return Scheme(layout="fp8", bits=8)
+    if bits == 8 and not size:
+        return Scheme(layout="int8", bits=8)
+    symmetric = bool(weights.get("symmetric", True))
+    return Scheme(layout="packed_int", bits=bits, group_size=size or 128, symmetric=symmetric)
+
+
+_NVFP4 = Scheme(layout="nvfp4", bits=4, group_size=16)
+
+
+def _whole_scheme(method: str, block: Mapping[str, Any]) -> Scheme:
+    """One scheme for every linear module, for the methods that have no groups."""
+    bits, size = int(block.get("bits") or block.get("w_bit") or 4), block.get("group_size")
+    group = int(size or block.get("q_group_size") or 128)
+    named = (
+        f"{block.get('quant_algo', '')} {block.get('format', '')} {block.get('note', '')}".lower()
+    )
+    if method in ("awq", "gptq", "auto-round", "inc"):
+        awq = method == "awq" or "awq" in str(block.get("packing_format", ""))
+        return Scheme(
+            layout="awq" if awq else "gptq",
+            bits=bits,
+            group_size=group,
+            symmetric=bool(block.get("sym", not awq)),
+            activation_order=bool(block.get("desc_act")),
+        )
+    if method == "mxfp4":
+        return Scheme(layout="mxfp4", bits=4, group_size=32)
+    if method == "bitsandbytes":
+        eight = bool(block.get("load_in_8bit"))
+        return Scheme(layout="int8", bits=8) if eight else Scheme(layout="nf4", bits=4)
+    if "nvfp4" in named:
+        return _NVFP4
+    if "pack-quantized" in named or "w4a16" in named:
+        return Scheme(layout="packed_int", bits=4, group_size=group)
+    if "int" in named and "8" in named:
+        return Scheme(layout="int8", bits=8)
+    shape = block.get("weight_block_size")
+    if shape:
+        return Scheme(layout="fp8_block", bits=8, block=(int(shape[0]), int(shape[1])))
+    if "128x128" in named:
+        return Scheme(layout="fp8_block", bits=8, block=(128, 128))
+    return Scheme(layout="fp8", bits=8)
+
+
+def _kv_cache_scheme(block: Mapping[str, Any]) -> str | None:
+    """fp8 or nvfp4 where the checkpoint asks for such a cache.
+
+    Source: vLLM vllm/utils/torch_utils.py resolve_kv_cache_dtype_string.
+    """
+    stated = block.get("kv_cache_scheme")
+    if isinstance(stated, Mapping):
+        return "nvfp4" if int(stated.get("num_bits", 8)) == 4 else "fp8"
+    algorithm = str(block.get("kv_cache_quant_algo") or stated or "").lower()
+    return "nvfp4" if "nvfp4" in algorithm else "fp8" if "fp8" in algorithm else None
