@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shipfitter.cluster import kinds, trim
-from shipfitter.cluster.capacity import CapacityView, ReadCapacity
+from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.store import Change
@@ -23,7 +23,6 @@ class Caches:
         self,
         client: Client,
         *,
-        read_capacity: ReadCapacity,
         namespaces: Sequence[str] = (),
         on_own_change: Callable[[Key], None] = lambda key: None,
         on_capacity_change: Callable[[str], None] = lambda node: None,
@@ -40,7 +39,6 @@ class Caches:
             client, kinds.GPU_NODE, trim.gpu_node, on_change=self._node_changed
         )
         self.capacity = CapacityView(
-            read_capacity,
             node_of=self.nodes.store.value,
             gpu_node_of=self.gpu_nodes.store.value,
             on_change=on_capacity_change,

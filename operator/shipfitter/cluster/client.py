@@ -8,11 +8,9 @@ itself, 38 MiB and 0.7 s measured with version 37.0.2.)
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,15 +19,14 @@ import urllib3
 from kubernetes.client import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
+from shipfitter.cluster.connection import Credentials, credentials, load_configuration
 from shipfitter.cluster.failures import UNREACHABLE, ApiError, ClusterUnreachableError, api_error
 from shipfitter.cluster.kinds import Kind, kind_of
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 USER_AGENT = f"shipfitter/{version('shipfitter')}"
-POOL_CONNECTIONS = 32  # watches hold one each; above, connections are opened and dropped
 
 PAGE_OBJECTS = 500  # per answer of a list
 
@@ -40,43 +37,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 log = logging.getLogger(__name__)
 Body = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """How to reach the API server, for a client that is not ours."""
-
-    server: str
-    ca_path: str | None
-    insecure: bool
-    scheme: str | None
-    token: str | None
-    certificate_path: str | None
-    private_key_path: str | None
-
-
-def load_configuration(environ: Mapping[str, str] = os.environ) -> Configuration:
-    """The connection that KUBECONFIG names, else the pod's own, else ~/.kube/config."""
-    configuration = Configuration()
-    kubeconfig = environ.get("KUBECONFIG", "")
-    try:
-        if not kubeconfig and environ.get("KUBERNETES_SERVICE_HOST"):
-            load_incluster_config(client_configuration=configuration)
-        else:
-            load_kube_config(
-                config_file=kubeconfig or os.path.expanduser("~/.kube/config"),
-                client_configuration=configuration,
-                persist_config=False,
-            )
-    except (ConfigException, OSError) as error:
-        raise ClusterUnreachableError(
-            f"no cluster to talk to: {error}; set KUBECONFIG to a file that exists, "
-            "or run inside a cluster"
-        ) from error
-    configuration.retries = False  # each failure is ours to judge
-    configuration.connection_pool_maxsize = POOL_CONNECTIONS
-    configuration.keep_alive = True
-    return configuration
 
 
 class Client:
@@ -187,18 +147,7 @@ class Client:
     def credentials(self) -> Credentials:
         """What another client needs to speak to the same server as the same identity."""
         with self._lock:
-            configuration = self._configuration
-            header = configuration.get_api_key_with_prefix("BearerToken") or ""
-        scheme, _, token = header.rpartition(" ")
-        return Credentials(
-            server=configuration.host,
-            ca_path=configuration.ssl_ca_cert,
-            insecure=not configuration.verify_ssl,
-            scheme=scheme or None,
-            token=token or None,
-            certificate_path=configuration.cert_file,
-            private_key_path=configuration.key_file,
-        )
+            return credentials(self._configuration)
 
     def reload(self) -> None:
         """Credentials are as they are on disk now; kept where those cannot be read."""

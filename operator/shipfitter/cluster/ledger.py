@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.cluster.trim import OwnPod, OwnWorkload
-from shipfitter.core.inventory import NodeCapacity
+from shipfitter.core.capacity import NodeCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +51,19 @@ def charge(nodes: Iterable[NodeCapacity], open_claims: Iterable[Claim]) -> tuple
 
     What fits nowhere is not booked: it takes nothing from anybody until there is room.
     """
-    booked = {node.name: node for node in nodes}
-    names = sorted(booked)
+    booked = sorted(nodes, key=lambda node: (node.name, node.resource_name))
     for claim in sorted(
         open_claims, key=lambda each: (each.workload.namespace, each.workload.name)
     ):
         left = claim.pods
-        for name in names:
-            node = booked[name]
+        for index, node in enumerate(booked):
             wanted = claim.workload.gpus.get(node.resource_name, 0)
             if not left or not wanted or not _may_take(node, claim.workload):
                 continue
             taken = min(left, max(0, node.allocatable_gpus - node.used_gpus) // wanted)
-            booked[name] = replace(node, used_gpus=node.used_gpus + taken * wanted)
+            booked[index] = replace(node, used_gpus=node.used_gpus + taken * wanted)
             left -= taken
-    return tuple(booked[name] for name in names)
+    return tuple(booked)
 
 
 def _may_take(node: NodeCapacity, workload: OwnWorkload) -> bool:

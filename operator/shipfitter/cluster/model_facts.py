@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
-from shipfitter.api.model_source import InlineFacts, canonical_uri, hub_repository, served_name
+from shipfitter.api.inline_facts import inline_model_facts
+from shipfitter.api.model_source import canonical_uri, hub_repository
 from shipfitter.cluster.backoff import Backoff
 from shipfitter.cluster.kept_facts import KeptFacts, ModelKey
 from shipfitter.cluster.queue import Key
-from shipfitter.core.model import ModelFacts, model_facts
+from shipfitter.core.model import ModelFacts
 from shipfitter.errors import HubUnavailableError, InvalidSpecError, UserError
 
 FETCH_SECONDS = 30.0
@@ -205,17 +204,6 @@ def _choices(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _inline(uri: str, facts: Any) -> Found:
     """Facts that the user wrote out."""
     try:
-        inline = InlineFacts.model_validate(facts)
-        return model_facts(
-            inline.config, name=served_name(uri), checkpoint_bytes=inline.weights_bytes
-        )
+        return inline_model_facts(uri, facts)
     except UserError as error:
         return error
-    except ValidationError as error:
-        return InvalidSpecError(
-            tuple(
-                f"spec.model.facts.{'.'.join(map(str, each['loc']))}: {each['msg'].lower()}, "
-                f"got {each['input']!r}"
-                for each in error.errors()
-            )
-        )

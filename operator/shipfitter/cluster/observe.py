@@ -14,7 +14,7 @@ from shipfitter.cluster.kinds import DEPLOYMENT, OWNER_LABEL
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
-from shipfitter.core.inventory import NodeCapacity
+from shipfitter.core.capacity import NodeCapacity
 from shipfitter.decide.world import LivePod, LiveWorkload, Settings, World
 
 

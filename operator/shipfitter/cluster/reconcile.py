@@ -1,0 +1,101 @@
+"""One pass over one ModelDeployment: read, observe, decide, apply."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shipfitter.cluster.apply import Applier
+from shipfitter.cluster.client import Client
+from shipfitter.cluster.events import EventPoster
+from shipfitter.cluster.failures import ApiError
+from shipfitter.cluster.kinds import MODEL_DEPLOYMENT
+from shipfitter.cluster.model_facts import ModelCache
+from shipfitter.cluster.observe import Observer
+from shipfitter.cluster.queue import Key
+from shipfitter.decide.world import Notice, Outcome, World
+
+Decide = Callable[[Mapping[str, Any], World], Outcome]
+
+PENDING_SECONDS = 60.0  # a model's answer wakes its key; this is for the case that it cannot
+
+log = logging.getLogger(__name__)
+
+
+class GoneError(Exception):
+    """The ModelDeployment exists no more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Reconciler:
+    """Makes the cluster agree with one ModelDeployment at a time."""
+
+    client: Client
+    observer: Observer
+    models: ModelCache
+    applier: Applier
+    events: EventPoster
+    decide: Decide
+    # Deciding and applying is one step for all deployments, so that no two count the same GPU.
+    planning: threading.Lock = field(default_factory=threading.Lock)
+
+    def reconcile(self, key: Key) -> float | None:
+        """Seconds until the next look, where one is wanted sooner than the steady round.
+
+        Raises GoneError where there is nothing to reconcile, ApiError where the cluster refuses.
+        """
+        body = self.client.read(MODEL_DEPLOYMENT, key.namespace, key.name)
+        if body is None:
+            raise GoneError
+        if "deletionTimestamp" in body["metadata"]:
+            return None  # what we made goes with it, by its owner references
+        resolved = self.models.resolve(key, body)
+        if resolved.pending:
+            return PENDING_SECONDS
+        self.observer.foreign.used()  # may take long: not while others wait to decide
+        with self.planning:
+            outcome = self.decide(body, self.observer.world(key, resolved.models))
+            refused = self._apply(key, outcome)
+        self._report(key, body, outcome)
+        if refused is not None:
+            if not refused.retryable:
+                reason = "NameTaken" if refused.reason == "NameTaken" else "ApplyRefused"
+                told = Notice(type="Warning", reason=reason, message=refused.message)
+                self.events.post(body, told)
+            raise refused
+        self.applier.delete(key, outcome.deletes)
+        looks = (outcome.requeue_after_seconds, resolved.retry_after_seconds)
+        return min((seconds for seconds in looks if seconds is not None), default=None)
+
+    def forget(self, key: Key) -> None:
+        """The ModelDeployment is gone."""
+        self.models.forget(key)
+        self.applier.forget(key)
+
+    def _apply(self, key: Key, outcome: Outcome) -> ApiError | None:
+        """The refusal that ended it; the status is written all the same, for it says why."""
+        try:
+            self.applier.apply(key, outcome.applies)
+        except ApiError as error:
+            return error
+        return None
+
+    def _report(self, key: Key, body: Mapping[str, Any], outcome: Outcome) -> None:
+        if outcome.status is not None and self.applier.write_status(body, outcome.status):
+            for line in condition_changes(body.get("status") or {}, outcome.status):
+                log.info("%s: %s", key, line)
+        for notice in outcome.notices:
+            self.events.post(body, notice)
+
+
+def condition_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """One line for each condition that turned, or turned for another reason."""
+    before = {
+        each["type"]: (each["status"], each["reason"]) for each in old.get("conditions") or ()
+    }
+    return [
+        f"{each['type']} {each['status']} {each['reason']}: {each['message']}"
+        for each in new.get("conditions") or ()
+        if before.get(each["type"]) != (each["status"], each["reason"])
+    ]

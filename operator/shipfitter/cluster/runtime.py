@@ -1,0 +1,203 @@
+"""The running operator without its life cycle: caches, queue and workers, wired together."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shipfitter.cluster.apply import Applier
+from shipfitter.cluster.caches import Caches
+from shipfitter.cluster.client import Client
+from shipfitter.cluster.events import EventPoster
+from shipfitter.cluster.failures import ApiError
+from shipfitter.cluster.free_gpus import ForeignUse
+from shipfitter.cluster.kept_facts import KeptFacts
+from shipfitter.cluster.model_facts import Fetch, ModelCache
+from shipfitter.cluster.observe import Observer
+from shipfitter.cluster.queue import Key, WorkQueue
+from shipfitter.cluster.reconcile import Decide, GoneError, Reconciler
+from shipfitter.decide.world import Settings
+
+WORKERS = 4
+BURST_SECONDS = 0.2  # changes of one deployment's objects come in bursts; one look is enough
+FAN_OUT = Key("", "")  # stands for "all of them, once the nodes are quiet"
+# Nodes that never come to rest must not keep plans waiting for ever.
+MOST_SETTLING_TIMES = 6
+
+log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Everything that works between the API server and `decide`."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        decide: Decide,
+        fetch: Fetch,
+        settings: Settings,
+        namespaces: Sequence[str] = (),
+        instance: str = "shipfitter",
+        may_act: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._may_act = may_act
+        self._clock = clock
+        self.queue = WorkQueue(clock=clock)
+        self.caches = Caches(
+            client,
+            namespaces=namespaces,
+            on_own_change=self._own_changed,
+            on_capacity_change=self._capacity_changed,
+            on_gpus_freed=self._gpus_freed,
+            clock=clock,
+        )
+        own_namespaces = frozenset(namespaces) or None
+        self.reconciler = Reconciler(
+            client=client,
+            observer=Observer(
+                client=client,
+                caches=self.caches,
+                foreign=ForeignUse(client, own_namespaces=own_namespaces, clock=clock),
+                settings=settings,
+            ),
+            models=ModelCache(
+                KeptFacts(client),
+                fetch,
+                endpoint=settings.hub_endpoint,
+                on_news=self.queue.add,
+                clock=clock,
+            ),
+            applier=Applier(client, self.caches, clock=clock),
+            events=EventPoster(client, instance=instance),
+            decide=decide,
+        )
+        self._keys: dict[Key, Any] = {}  # every ModelDeployment, with what of it wakes us
+        self._looking_again: set[Key] = set()  # those that wait for something
+        self._unrest_began: float | None = None
+        self._unrest_ended = 0.0
+        self._lock = threading.Lock()
+        self._workers = [
+            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
+            for number in range(WORKERS)
+        ]
+
+    def start(self) -> None:
+        """Watches run; workers begin when everything was seen once."""
+        self.caches.start()
+        for worker in self._workers:
+            worker.start()
+
+    def stop(self, timeout_seconds: float = 3.0) -> None:
+        """No new work; what is being done may end within the time."""
+        self.queue.stop()
+        deadline = self._clock() + timeout_seconds
+        for worker in self._workers:
+            if worker.is_alive():
+                worker.join(max(0.0, deadline - self._clock()))
+        self.caches.stop()
+
+    def noticed(self, body: Mapping[str, Any], *, deleted: bool) -> None:
+        """A ModelDeployment as an event shows it; one that differs only in status wakes nobody."""
+        metadata = body["metadata"]
+        key = Key(metadata["namespace"], metadata["name"])
+        if deleted:
+            with self._lock:
+                self._keys.pop(key, None)
+            self.queue.add(key)  # finds nothing, and forgets it
+            return
+        news = wakes(metadata)
+        with self._lock:
+            if self._keys.get(key) == news:
+                return
+            self._keys[key] = news
+        self.queue.add(key)
+
+    def _work(self) -> None:
+        for watch in self.caches:
+            while not watch.synced.wait(0.5):
+                if self.queue.stopped:
+                    return
+        while not self.queue.stopped:
+            key = self.queue.take(wait_seconds=5.0)
+            if key is None:
+                continue
+            if not self._may_act():
+                self.queue.done(key, again_after_seconds=1.0)
+            elif key == FAN_OUT:
+                self._fan_out()
+            else:
+                self._reconcile(key)
+
+    def _reconcile(self, key: Key) -> None:
+        try:
+            again = self.reconciler.reconcile(key)
+        except GoneError:
+            self.reconciler.forget(key)
+            self._looking_again.discard(key)
+            self.queue.forget(key)
+        except ApiError as error:
+            wait = self.queue.failed(
+                key, retry_after_seconds=error.retry_after_seconds, slowly=not error.retryable
+            )
+            log.warning("%s: %s; next try in %.0f s", key, error.message, wait)
+        except Exception:
+            wait = self.queue.failed(key)
+            log.exception("%s: a mistake of ours; next try in %.0f s", key, wait)
+        else:
+            if again is None:
+                self._looking_again.discard(key)
+            else:
+                self._looking_again.add(key)
+            self.queue.done(key, again_after_seconds=again)
+
+    def _own_changed(self, key: Key) -> None:
+        self.queue.add(key, after_seconds=BURST_SECONDS)
+
+    def _capacity_changed(self, node: str) -> None:
+        if not self.caches.synced:
+            return  # the first sight of a node changes nothing
+        now = self._clock()
+        with self._lock:
+            self._unrest_ended = now
+            if self._unrest_began is None:
+                self._unrest_began = now
+                log.info("node %s: its capacity changed; plans are looked at once it rests", node)
+        self.queue.add(FAN_OUT, after_seconds=self._settings.settle_seconds)
+
+    def _fan_out(self) -> None:
+        """All keys are due, unless the nodes changed again meanwhile."""
+        now, settle = self._clock(), self._settings.settle_seconds
+        with self._lock:
+            quiet = now - self._unrest_ended
+            began = self._unrest_began if self._unrest_began is not None else now
+            if quiet < settle and now - began < MOST_SETTLING_TIMES * settle:
+                keys, again = [], settle - quiet
+            else:
+                keys, again = list(self._keys), None
+                self._unrest_began = None
+        for key in keys:
+            self.queue.add(key)
+        if again is None:
+            self.queue.forget(FAN_OUT)
+        else:
+            self.queue.done(FAN_OUT, again_after_seconds=again)
+
+    def _gpus_freed(self, owner: Key) -> None:
+        for key in list(self._looking_again):
+            if key != owner:
+                self.queue.add(key, after_seconds=self._settings.settle_seconds)
+
+
+def wakes(metadata: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of a ModelDeployment's metadata is worth a look; its generation counts the spec."""
+    return (
+        metadata.get("uid"),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        metadata.get("labels"),
+        metadata.get("annotations"),
+    )

@@ -1,0 +1,164 @@
+"""The process: configuration, lease, runtime, kopf; from start to a clean end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import kopf
+
+from shipfitter.cluster.client import Client
+from shipfitter.cluster.failures import ApiError, ClusterUnreachableError
+from shipfitter.cluster.lease import LeaderLease
+from shipfitter.cluster.runtime import Runtime
+from shipfitter.decide import decide
+from shipfitter.errors import UserError
+from shipfitter.hub import fetch_model_facts
+from shipfitter.operator import resource
+from shipfitter.operator.configuration import Configuration, environment, read_configuration
+from shipfitter.operator.health import HealthServer
+from shipfitter.operator.logs import start_logging
+
+STUCK_SECONDS = 60.0  # an event loop that did not turn for so long is no longer alive
+EXIT_SECONDS = 4.0  # after a loss of the lease the process ends at the latest then
+STREAMING_LISTS_SINCE = (1, 34)  # Kubernetes minor from which lists come as watch events
+
+log = logging.getLogger("shipfitter")
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the operator; see `main`."""
+    try:
+        configuration = read_configuration(argv, environment())
+        start_logging(configuration.log_format, configuration.log_level)
+        client = Client()
+    except (UserError, ClusterUnreachableError) as error:
+        print(f"shipfitter: {error}", file=sys.stderr)  # noqa: T201  # logging may not be there yet
+        return 2
+    return asyncio.run(Process(configuration, client).run())
+
+
+class Process:
+    """One life of the operator."""
+
+    def __init__(self, configuration: Configuration, client: Client) -> None:
+        self._configuration = configuration
+        self._client = client
+        self._lease = LeaderLease(
+            client, namespace=configuration.namespace, identity=configuration.identity
+        )
+        self._runtime = Runtime(
+            client,
+            decide=decide,
+            fetch=fetch_model_facts,
+            settings=configuration.settings,
+            namespaces=configuration.watch_namespaces,
+            instance=configuration.identity,
+            may_act=lambda: self._lease.held,
+        )
+        self._health = HealthServer(
+            configuration.health_host,
+            configuration.health_port,
+            healthy=self._what_hangs,
+            ready=self._what_is_missing,
+        )
+        self._stop = threading.Event()
+        self._watching = threading.Event()
+        self._leading = False
+        self._lost = False
+        self._turned_at = time.monotonic()
+
+    async def run(self) -> int:
+        """The exit code, after everything was stopped and given back."""
+        self._health.start()
+        log.info("health on port %d", self._health.port)
+        pulse = asyncio.create_task(self._pulse())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ask_to_stop)
+        try:
+            await asyncio.to_thread(self._lead)
+            if not self._stop.is_set():
+                await self._serve()
+        finally:
+            pulse.cancel()
+            await asyncio.to_thread(self._end)
+        return 1 if self._lost else 0
+
+    def _lead(self) -> None:
+        """Wait for the lease; from then on this process may act."""
+        if self._lease.acquire():
+            self._lease.keep(self._on_loss)
+            self._leading = True
+            self._runtime.start()
+
+    async def _serve(self) -> None:
+        namespaces = self._configuration.watch_namespaces
+        where: dict[str, Any] = {"namespaces": namespaces} if namespaces else {"clusterwide": True}
+        streaming = await asyncio.to_thread(self._has_streaming_lists)
+        await kopf.operator(
+            registry=resource.registry(self._noticed, self._client.credentials),
+            settings=resource.settings(streaming_lists=streaming),
+            standalone=True,
+            ready_flag=self._watching,
+            stop_flag=self._stop,
+            **where,
+        )
+
+    def _noticed(self, body: Any, deleted: bool) -> None:
+        self._runtime.noticed(body, deleted=deleted)
+
+    def _end(self) -> None:
+        log.info("stops")
+        self._stop.set()
+        self._lease.stop()
+        self._runtime.stop()
+        if not self._lost:
+            self._lease.release()
+        self._health.stop()
+        self._client.close()
+
+    def _ask_to_stop(self) -> None:
+        self._stop.set()
+        self._lease.stop()
+
+    def _on_loss(self) -> None:
+        """Nothing may be written any more: end soon, whatever hangs."""
+        self._lost = True
+        self._runtime.queue.stop()
+        self._stop.set()
+        last = threading.Timer(EXIT_SECONDS, os._exit, args=(1,))
+        last.daemon = True
+        last.start()
+
+    async def _pulse(self) -> None:
+        while True:
+            self._turned_at = time.monotonic()
+            await asyncio.sleep(1.0)
+
+    def _has_streaming_lists(self) -> bool:
+        try:
+            version = self._client.request("GET", "/version")
+            minor = "".join(filter(str.isdigit, str(version["minor"])))
+            return (int(version["major"]), int(minor)) >= STREAMING_LISTS_SINCE
+        except (ApiError, KeyError, ValueError):
+            return False
+
+    def _what_hangs(self) -> str:
+        still = time.monotonic() - self._turned_at
+        if still > STUCK_SECONDS:
+            return f"the event loop has not turned for {still:.0f} s"
+        hung = self._runtime.caches.hung() if self._leading else ()
+        return f"watches hang: {', '.join(hung)}" if hung else ""
+
+    def _what_is_missing(self) -> str:
+        if not self._lease.held:
+            return "another operator holds the lease"
+        if not self._runtime.caches.synced:
+            return "the cluster is still being read"
+        return "" if self._watching.is_set() else "ModelDeployments are not watched yet"
