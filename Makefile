@@ -48,7 +48,7 @@ bin:  ## Build (once) or find the programs of the test control plane; prints the
 lock: $(VENV)/.dev  ## Pin all dependencies with hashes anew, from pyproject.toml.
 	$(RUN)/pip install -q uv
 	$(RUN)/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.txt
-	$(RUN)/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
+	$(RUN)/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
 
 .PHONY: clean
 clean:  ## Remove what these commands made here; the cached programs stay.
