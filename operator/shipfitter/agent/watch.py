@@ -1,0 +1,186 @@
+"""The agent's loop: look, compare with what was written, write what is new, wait."""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from shipfitter.agent.api import Api, ApiError, BackOff
+from shipfitter.agent.credentials import node_claim
+from shipfitter.agent.devices import Fingerprint, NvmlUnavailableError
+from shipfitter.agent.foreign import ForeignMemory
+from shipfitter.agent.host import Host
+from shipfitter.agent.readiness import Readiness
+from shipfitter.agent.reading import Nvml
+from shipfitter.agent.report import Status, meaning, ready_status, unready_status, with_times
+
+log = logging.getLogger("shipfitter.agent")
+
+
+class GaveUpError(Exception):
+    """The container lost its devices for good; only a new one gets them back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often the agent does what; all of it shrinks with the poll interval in tests."""
+
+    poll_seconds: float = 10.0
+    refresh_seconds: float = 600.0
+    unknown_errors: int = 6  # with the back-off below: some three minutes
+
+    @property
+    def back_off_seconds(self) -> tuple[float, float]:
+        """First and last pause after a failure: 5 to 60 s."""
+        return self.poll_seconds / 2, self.poll_seconds * 6
+
+    @property
+    def start_jitter_seconds(self) -> float:
+        """A rollout starts agents by the thousand: spread over 30 s."""
+        return self.poll_seconds * 3
+
+
+class Watch:
+    """One node's agent."""
+
+    def __init__(
+        self,
+        *,
+        node_name: str,
+        agent_version: str,
+        nvml: Nvml,
+        host: Host,
+        api: Api,
+        readiness: Readiness,
+        pace: Pace,
+        stop: threading.Event,
+    ) -> None:
+        self._node_name, self._agent_version = node_name, agent_version
+        self._nvml, self._host, self._api = nvml, host, api
+        self._readiness, self._pace, self._stop = readiness, pace, stop
+        self._foreign = ForeignMemory()
+        self._written: Mapping[str, Any] = {}  # the status the API server has from us
+        self._wanted: Status | None = None  # the status it should have
+        self._fingerprint: Fingerprint | None = None
+        self._refresh_at = 0.0
+        self._unknown_errors, self._nvml_reason = 0, ""
+        self._nvml_back_off = BackOff(*pace.back_off_seconds)
+        self._api_back_off = BackOff(*pace.back_off_seconds)
+
+    def run(self) -> None:
+        """Until stopped. Raises GaveUpError when only a new container can help."""
+        self._stop.wait(random.uniform(0, self._pace.start_jitter_seconds))
+        self._remember()
+        while not self._stop.is_set():
+            self._readiness.round()
+            pause_seconds = self._look()
+            pause_seconds = max(pause_seconds, self._publish())
+            if self._unknown_errors >= self._pace.unknown_errors:
+                raise GaveUpError(
+                    f"NVML answered {self._unknown_errors} times with Unknown Error: the container "
+                    "lost its devices; exiting so that it is made anew"
+                )
+            self._stop.wait(pause_seconds)
+
+    def _remember(self) -> None:
+        """What an earlier agent of this node wrote: the last measurement outlives a restart."""
+        while not self._stop.is_set():
+            self._readiness.round()
+            try:
+                found = self._api.own_object(self._node_name) or {}
+            except ApiError as error:
+                if error.status == 403:
+                    log.warning("%s; going on without what was written before", error)
+                    return
+                self._stop.wait(self._api_trouble(error))
+                continue
+            self._api_back_off.reset()
+            self._written = found.get("status") or {}
+            self._foreign = ForeignMemory(
+                {
+                    gpu["uuid"]: gpu["memory"]["foreignUsedBytes"]
+                    for gpu in self._written.get("gpus") or ()
+                    if "foreignUsedBytes" in (gpu.get("memory") or {})
+                }
+            )
+            return
+
+    def _look(self) -> float:
+        """Ask the driver; the seconds until it should be asked again."""
+        try:
+            fingerprint = self._nvml.fingerprint()
+            if (
+                fingerprint != self._fingerprint
+                or self._foreign.is_unsettled
+                or time.monotonic() >= self._refresh_at
+            ):
+                self._foreign.is_unsettled = False
+                self._wanted = ready_status(self._nvml.read(), self._host, self._foreign)
+                self._fingerprint = fingerprint
+        except NvmlUnavailableError as error:
+            return self._nvml_trouble(error)
+        self._unknown_errors, self._nvml_reason = 0, ""
+        self._nvml_back_off.reset()
+        return self._pace.poll_seconds
+
+    def _nvml_trouble(self, error: NvmlUnavailableError) -> float:
+        if error.reason != self._nvml_reason:
+            log.warning("%s", error)
+        self._nvml_reason = error.reason
+        self._nvml.close()
+        self._fingerprint = None
+        self._readiness.failed(str(error))
+        self._unknown_errors = self._unknown_errors + 1 if error.reason == "UnknownError" else 0
+        self._wanted = unready_status(error.reason, str(error), self._host, self._written)
+        return self._nvml_back_off.pause_seconds()
+
+    def _publish(self) -> float:
+        """Write what is new, and at times that all is as it was; the seconds to wait at least."""
+        if self._wanted is None:
+            return 0
+        due = time.monotonic() >= self._refresh_at
+        news = meaning(self._wanted) != _own_part(self._written)
+        if not news and not due:
+            self._passed()
+            return 0
+        status = with_times(self._wanted, timestamp(), self._written, self._agent_version)
+        try:
+            self._api.write(self._node_name, self._owner_uid(), status)
+        except ApiError as error:
+            return self._api_trouble(error)
+        if news:
+            log.info("wrote %s: %s", self._node_name, status["conditions"][0]["message"])
+        self._api_back_off.reset()
+        self._written = status
+        self._refresh_at = time.monotonic() + self._pace.refresh_seconds * random.uniform(0.8, 1.2)
+        self._passed()
+        return 0
+
+    def _passed(self) -> None:
+        if self._fingerprint is not None:
+            self._readiness.passed()
+
+    def _api_trouble(self, error: ApiError) -> float:
+        log.warning("%s", error)
+        self._readiness.failed(str(error))
+        return self._api_back_off.pause_seconds(error.retry_after_seconds)
+
+    def _owner_uid(self) -> str:
+        """The Node's UID, where our token is bound to that very node."""
+        claim = node_claim(self._api.token())
+        return claim.uid if claim.name == self._node_name else ""
+
+
+def timestamp() -> str:
+    """Now, as the API writes times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _own_part(written: Mapping[str, Any]) -> dict[str, Any]:
+    """What we wrote, in the form `meaning` gives a status we want."""
+    kept = {key: value for key, value in written.items() if key != "agentVersion"}
+    return meaning(kept) if kept else {}
