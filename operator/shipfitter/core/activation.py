@@ -1,4 +1,4 @@
-"""The transient peak of the profile run: forward, sampler, encoder, or compiling, whichever is most.
+"""The transient peak of the profile run: the most of forward, sampler, encoder and compiling.
 
 Source: vLLM vllm/v1/worker/gpu_model_runner.py profile_run.
 """
@@ -6,7 +6,7 @@ Source: vLLM vllm/v1/worker/gpu_model_runner.py profile_run.
 from dataclasses import dataclass
 
 from shipfitter.core.cache_dtype import model_dtype_bytes
-from shipfitter.core.engines import EngineSettings
+from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.estimate import Estimate, largest_of
 from shipfitter.core.forward import ForwardShape, forward_shape, latent_rows
 from shipfitter.core.identity import SameModel
@@ -16,10 +16,15 @@ from shipfitter.core.sampler import sampler_bytes, vocabulary_entries
 
 _NOTHING = Estimate(low=0, point=0, high=0)
 
-# A first estimate. An encoder works on four patches for each token of the language model, sixteen
-# widths of 1,280 each at its peak. Seen in logs: from hidden behind the forward pass to three
-# times this, and far more with long videos, which no setting here shows.
-ENCODER_BYTES_PER_TOKEN = 4 * 16 * 1280 * 2
+# A first estimate. An encoder works on four patches for each token it yields; at its peak a patch
+# holds one width of 1,152 and two of 4,304. Measured: within 0.3 GiB in five starts of Qwen3.5 to
+# 3.8 (16,384 tokens of one image, 1.3 GiB); three times as much in a tower without merging, and
+# far more with long videos, which no setting here shows.
+ENCODER_BYTES_PER_TOKEN = 4 * (1152 + 2 * 4304) * 2
+# Classes whose largest image by default is 16,384 tokens, whatever the batch: logged as the
+# "encoder cache budget". Source: vLLM vllm/model_executor/models/qwen2_vl.py max pixels.
+LARGEST_IMAGE_TOKENS = 16384
+_LARGE_IMAGES = ("Qwen2VL", "Qwen2_5_VL", "Qwen2_5Omni", "Qwen3VL", "Qwen3Omni", "Qwen3_5", "Dots")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,7 @@ class Activation:
 def activation(
     model: ModelFacts,
     settings: EngineSettings,
+    gpu: Gpu,
     *,
     first_stage: bool = True,
     last_stage: bool = True,
@@ -51,8 +57,11 @@ def activation(
     shape = forward_shape(SameModel(model), settings.layout)
     tokens = settings.max_num_batched_tokens or 0
     workspace_bytes = tokens * shape.workspace_bytes_per_token
+    transient_bytes = 0
+    if not _keeps_workspace(model, settings, gpu):
+        workspace_bytes, transient_bytes = 0, workspace_bytes
     return Activation(
-        forward_bytes=_forward(shape, settings, tokens),
+        forward_bytes=_forward(shape, settings, tokens, transient_bytes),
         sampler_bytes=(
             sampler_bytes(model, settings, model_dtype_bytes(model)) if last_stage else _NOTHING
         ),
@@ -64,11 +73,22 @@ def activation(
     )
 
 
-def _forward(shape: ForwardShape, settings: EngineSettings, tokens: int) -> Estimate:
+def _keeps_workspace(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> bool:
+    """MXFP4 experts on compute capability 9 and 10 run in kernels without one (gpt-oss on H100)."""
+    quantization = model.quantization
+    mxfp4 = quantization is not None and quantization.method == "mxfp4"
+    recent = gpu.compute_capability is not None and gpu.compute_capability[0] in (9, 10)
+    return settings.rules.keeps_experts_workspace and not (mxfp4 and recent)
+
+
+def _forward(
+    shape: ForwardShape, settings: EngineSettings, tokens: int, transient_bytes: int
+) -> Estimate:
     rows = latent_rows(
         settings.max_model_len or 0, settings.max_num_seqs or 0, settings.block_size or 16
     )
-    return Estimate.around(shape.peak_bytes(tokens, rows), low_percent=80, high_percent=120)
+    point = shape.peak_bytes(tokens, rows) + transient_bytes
+    return Estimate.around(point, low_percent=80, high_percent=120)
 
 
 def _compile_block(
@@ -83,12 +103,12 @@ def _compile_block(
     Source: vLLM 0.32, torch/_inductor standalone_compile, run on meta tensors; four logs.
     """
     rules = settings.rules
-    feeds_embeddings = model.is_multimodal and not settings.language_model_only
+    fed_with_embeddings = model.is_multimodal and not settings.language_model_only
     if (
         settings.compile_cache_warm
         or settings.enforce_eager
         or settings.layout.tensor_parallel_size > 1
-        or feeds_embeddings
+        or fed_with_embeddings
         or rules.compile_block is CompileBlock.ABSENT
     ):
         return _NOTHING
@@ -98,6 +118,8 @@ def _compile_block(
     point = vocabulary_entries(model) * row_bytes + outputs * tokens * row_bytes - workspace_bytes
     if point <= 0:
         return _NOTHING
+    if model.is_multimodal:  # told to leave its towers: one log is without the table, one with it
+        return Estimate(low=0, point=0, high=point)
     certain = rules.compile_block is CompileBlock.RUNS
     return Estimate.around(point, low_percent=90 if certain else 0, high_percent=108)
 
@@ -106,7 +128,9 @@ def _encoder(model: ModelFacts, settings: EngineSettings, tokens: int) -> Estima
     """The modality tower on a maximal batch, and its output kept for the language model."""
     if not model.is_multimodal or settings.language_model_only:
         return _NOTHING
+    if model.architecture.startswith(_LARGE_IMAGES):
+        tokens = max(tokens, LARGEST_IMAGE_TOKENS)
     kept = tokens * model.hidden_size * model_dtype_bytes(model)
     return Estimate.around(
-        tokens * ENCODER_BYTES_PER_TOKEN + kept, low_percent=30, high_percent=300
+        tokens * ENCODER_BYTES_PER_TOKEN + kept, low_percent=25, high_percent=300
     )

@@ -102,7 +102,7 @@ def _stage_budget(model: ModelFacts, settings: EngineSettings, gpu: Gpu, stage: 
     """
     last = stage == settings.layout.pipeline_parallel_size - 1
     held = _weights(SameModel(model), settings.layout, stage)
-    peak = activation(model, settings, first_stage=stage == 0, last_stage=last)
+    peak = activation(model, settings, gpu, first_stage=stage == 0, last_stage=last)
     overhead = overhead_parts(model, settings, gpu, peak)
     graphs = graph_bytes(model, settings)
     charged = graphs if charges_graphs(settings) else Estimate.exactly(0)

@@ -69,6 +69,7 @@ def cache_layout(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Cache
         decode_context_parallel_size=settings.decode_context_parallel_size,
         hybrid_manager=not settings.disable_hybrid_kv_cache_manager,
         compute_capability=gpu.compute_capability,
+        recurrent_dtype=settings.mamba_ssm_cache_dtype,
     )
     return _layout(SameModel(model), key, settings.in_flight_tokens)
 

@@ -29,6 +29,9 @@ _PADDED_LATENT = (EngineVersion(0, 7, 2), EngineVersion(0, 8, 0))
 _HYBRID_IN_PLATFORM = EngineVersion(0, 20, 0)
 
 
+_RECURRENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}  # --mamba-ssm-cache-dtype
+
+
 class CacheKey(NamedTuple):
     """All that a layer's pages depend on besides the model."""
 
@@ -42,6 +45,7 @@ class CacheKey(NamedTuple):
     decode_context_parallel_size: int
     hybrid_manager: bool
     compute_capability: tuple[int, int] | None
+    recurrent_dtype: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +175,8 @@ def state_bytes(state: StateShape | None, model: ModelFacts, key: CacheKey) -> i
     depth = max(0, state.conv_kernel - 1 + drafts) if channels else 0
     conv_bytes = ceil_div(channels, tensor_parallel_size) * depth * model_dtype_bytes(model)
     heads = ceil_div(state.recurrent_heads, tensor_parallel_size)
-    return conv_bytes + heads * state.recurrent_elements_per_head * state.recurrent_dtype_bytes
+    element_bytes = _RECURRENT_BYTES.get(key.recurrent_dtype, state.recurrent_dtype_bytes)
+    return conv_bytes + heads * state.recurrent_elements_per_head * element_bytes
 
 
 def _hybrid_block(

@@ -44,6 +44,14 @@ _V2_FOR_DENSE = EngineVersion(0, 25, 0)
 _V2_FOR_ALL = EngineVersion(0, 29, 0)
 _V2_QUANTISED = EngineVersion(0, 23, 0)
 
+# Classes whose image tokens see each other both ways: an item is never split, so the default batch
+# holds the largest one. Source: vLLM vllm/engine/arg_utils.py; 2,496 by two logs of Gemma 4 12B.
+_LARGEST_ITEM_TOKENS = {
+    "Gemma4ForConditionalGeneration": 2496,
+    "Gemma4UnifiedForConditionalGeneration": 2496,
+}
+_WHOLE_ITEMS_SINCE = EngineVersion(0, 22, 0)
+
 
 def batch_tier(
     rules: EngineRules,
@@ -68,6 +76,17 @@ def batch_tier(
         ):
             return tier
     return rules.tiers[-1]
+
+
+def whole_item_tokens(model: ModelFacts, version: EngineVersion) -> int:
+    """Tokens the default batch must hold at least; 0 for models whose items may be split.
+
+    Gemma 4's E series, the one that shares caches between layers, looks back only (one log).
+    """
+    shares_caches = any(layer.kind is LayerKind.NONE for layer in model.layers)
+    if version < _WHOLE_ITEMS_SINCE or shares_caches or not model.is_multimodal:
+        return 0
+    return _LARGEST_ITEM_TOKENS.get(model.architecture, 0)
 
 
 def model_runner(model: ModelFacts, version: EngineVersion) -> str:

@@ -5,7 +5,13 @@ from typing import Any
 
 from shipfitter.core.cache_dtype import cache_dtype_for, is_one_byte
 from shipfitter.core.capture import capture_sizes, largest_capture_size
-from shipfitter.core.defaults import batch_tier, block_tokens, caches_prefixes, model_runner
+from shipfitter.core.defaults import (
+    batch_tier,
+    block_tokens,
+    caches_prefixes,
+    model_runner,
+    whole_item_tokens,
+)
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.releases import rules_for
 from shipfitter.core.rules import EngineRules
@@ -43,6 +49,7 @@ class EngineSettings:
     kv_cache_memory_bytes: int | None = None
     num_gpu_blocks_override: int | None = None
     compile_cache_warm: bool = False
+    mamba_ssm_cache_dtype: str = "auto"  # dtype of recurrent state; auto = the model's
     language_model_only: bool = False  # no modality towers: nothing of them is profiled
 
     @classmethod
@@ -156,7 +163,7 @@ def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSett
     rules = settings.rules
     version = settings.version
     length = settings.max_model_len or derived_max_model_len(model, version)
-    seqs, tokens = _batch_sizes(settings, rules, gpu, length)
+    seqs, tokens = _batch_sizes(settings, model, gpu, length)
     cache_dtype = cache_dtype_for(model, settings.kv_cache_dtype, version, gpu.compute_capability)
     sizes, largest = _captured(settings, model, gpu, seqs=seqs, tokens=tokens)
     asynchronous = settings.async_scheduling
@@ -182,9 +189,10 @@ def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSett
 
 
 def _batch_sizes(
-    settings: EngineSettings, rules: EngineRules, gpu: Gpu, length: int
+    settings: EngineSettings, model: ModelFacts, gpu: Gpu, length: int
 ) -> tuple[int, int]:
     """Sequences and batched tokens. Source: vLLM vllm/engine/arg_utils.py _set_default_max_num_*"""
+    rules = settings.rules
     tier = batch_tier(
         rules,
         product=gpu.product,
@@ -199,6 +207,8 @@ def _batch_sizes(
             tokens = max(tokens, length)
         elif rules.legacy_engine and length <= _LEGACY_CHUNKED_FROM:
             tokens = max(length, _LEGACY_BATCHED_TOKENS)
+        if not settings.language_model_only:
+            tokens = max(tokens, whole_item_tokens(model, settings.version))
         if rules.caps_batched_tokens:
             tokens = min(tokens, seqs * length)
     return settings.max_num_seqs or min(seqs, tokens), tokens

@@ -16,21 +16,36 @@ CUBLAS_WORKSPACE_BYTES_OLD = 8 * MIB
 FLASHINFER_WORKSPACE_BYTES = 394 * MIB
 _WORKSPACE_BEFORE_PROFILING_ENDS = EngineVersion(0, 29, 0)
 
-# Growth outside torch after the first snapshot. Measured: one GPU 0.02 to 0.28 GiB (H100 0.13 on
-# 0.15-0.17, 0.25 on 0.18-0.19); under tensor parallelism 0.13 to 2.21, by all-reduce back end.
-GROWTH_ALONE = Estimate(low=5 * GIB // 100, point=15 * GIB // 100, high=30 * GIB // 100)
-GROWTH_TOGETHER = Estimate(low=10 * GIB // 100, point=50 * GIB // 100, high=210 * GIB // 100)
-# Communication is set up inside the request up to 0.10. Measured: 0.2 to 0.37 GiB over PCIe,
-# 1.38 on two H200, 2.1 to 3.6 in a few.
-GROWTH_WITH_COMMUNICATION = Estimate(
-    low=20 * GIB // 100, point=70 * GIB // 100, high=220 * GIB // 100
-)
+
+def _gib(low: float, point: float, high: float) -> Estimate:
+    return Estimate(low=int(low * GIB), point=int(point * GIB), high=int(high * GIB))
+
+
+# Growth outside torch after the first snapshot: kernels loaded on first use, communication.
+# Measured, one GPU: 0.02 to 0.16 GiB on consumer and PCIe cards; on H100 0.13 (0.15 to 0.17),
+# 0.24 to 0.27 from 0.18 on, one family 0.46.
+GROWTH_ALONE = _gib(0.0, 0.08, 0.28)
+GROWTH_ALONE_HOPPER = _gib(0.07, 0.25, 0.46)
+GROWTH_ALONE_HOPPER_OLD = _gib(0.07, 0.13, 0.30)
+# Measured, several GPUs: 0.2 to 0.37 GiB over PCIe, 0.95 once; on H100 0.13 without custom
+# all-reduce (0.26), 2.06 to 2.21 with it (0.19, 40 starts), under 1.0 before 0.18.
+GROWTH_PCIE = _gib(0.1, 0.3, 0.95)
+GROWTH_HOPPER = _gib(0.1, 2.1, 2.25)
+GROWTH_HOPPER_OLD = _gib(0.1, 0.5, 1.0)
+# Communication is set up inside the request up to 0.10. Measured: 1.38 on two H200, 0.43 on four
+# A100, 2.1 on eight.
+GROWTH_WITH_COMMUNICATION = _gib(0.3, 1.2, 2.2)
+# The card's memory is the machine's: other processes count. Measured: -0.05 to 8.29 GiB.
+GROWTH_UNIFIED = _gib(0.0, 2.0, 8.3)
+UNIFIED = ((8, 7), (11, 0), (12, 1))  # Jetson Orin and Thor, GB10
+_HOPPER_GREW = EngineVersion(0, 18, 0)
+_HOPPER_MAJORS = (9, 10)
 
 # In use before the snapshot. Measured: 0.15 to 0.61 GiB alone, 1.51 to 1.53 under tensor
 # parallelism, 1.99 to 2.05 with experts, 0.96 on PCIe cards.
-OUTSIDE_ALONE = Estimate(low=15 * GIB // 100, point=GIB // 2, high=65 * GIB // 100)
-OUTSIDE_TOGETHER = Estimate(low=9 * GIB // 10, point=3 * GIB // 2, high=17 * GIB // 10)
-OUTSIDE_TOGETHER_EXPERTS = Estimate(low=9 * GIB // 10, point=2 * GIB, high=25 * GIB // 10)
+OUTSIDE_ALONE = _gib(0.15, 0.5, 0.65)
+OUTSIDE_TOGETHER = _gib(0.9, 1.5, 1.7)
+OUTSIDE_TOGETHER_EXPERTS = _gib(0.9, 2.0, 2.5)
 
 
 def overhead_parts(
@@ -47,14 +62,31 @@ def overhead_parts(
         known += penalty_state_bytes(model, settings) + _embeddings_bytes(model, settings)
     if uses_flashinfer(gpu) and settings.version >= _WORKSPACE_BEFORE_PROFILING_ENDS:
         known += FLASHINFER_WORKSPACE_BYTES
-    return Estimate.exactly(known), growth_outside_torch(settings)
+    return Estimate.exactly(known), growth_outside_torch(settings, gpu)
 
 
-def growth_outside_torch(settings: EngineSettings) -> Estimate:
+def growth_outside_torch(settings: EngineSettings, gpu: Gpu) -> Estimate:
     """Growth outside torch between the engine's first snapshot and the profile run's end."""
-    if settings.layout.tensor_parallel_size == 1:
+    capability = gpu.compute_capability or (0, 0)
+    recent = settings.version >= _HOPPER_GREW
+    if capability in UNIFIED:
+        return GROWTH_UNIFIED
+    if settings.layout.tensor_parallel_size > 1:
+        return _growth_together(settings, capability, recent=recent)
+    if capability[0] not in _HOPPER_MAJORS:
         return GROWTH_ALONE
-    return GROWTH_TOGETHER if settings.rules.communication_outside else GROWTH_WITH_COMMUNICATION
+    return GROWTH_ALONE_HOPPER if recent else GROWTH_ALONE_HOPPER_OLD
+
+
+def _growth_together(
+    settings: EngineSettings, capability: tuple[int, int], *, recent: bool
+) -> Estimate:
+    hopper = capability[0] in _HOPPER_MAJORS
+    if not settings.rules.communication_outside and (hopper or capability == (8, 0)):
+        return GROWTH_WITH_COMMUNICATION
+    if not hopper:
+        return GROWTH_PCIE
+    return GROWTH_HOPPER if recent else GROWTH_HOPPER_OLD
 
 
 def unprofiled_bytes(model: ModelFacts, settings: EngineSettings, gpu: Gpu, num_groups: int) -> int:

@@ -59,8 +59,10 @@ _FIRST = EngineRules(
     state_blocks_of_64=False,
     yarn_multiplies=True,
     sorts_to_sample=True,
+    keeps_sampler_scratch=False,
     samples_in_fp32_on_v2=False,
     compile_block=CompileBlock.ABSENT,
+    keeps_experts_workspace=False,
 )
 
 # Release -> what it changed. Read in the packages of these releases; each entry names the file.
@@ -102,9 +104,14 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         },
     ),
     # config/vllm.py: asynchronous scheduling. v1/core/kv_cache_utils.py: need by groups.
+    # v1/worker/workspace.py: experts' workspaces are kept (logs of 0.10 and 0.13 are without).
     (
         EngineVersion(0, 14, 0),
-        {"asynchronous_by_default": True, "need_rule": NeedRule.FIRST_GROUP_ALL_STAGES},
+        {
+            "asynchronous_by_default": True,
+            "need_rule": NeedRule.FIRST_GROUP_ALL_STAGES,
+            "keeps_experts_workspace": True,
+        },
     ),
     # config/cache.py: --mamba-cache-mode.
     (
@@ -115,7 +122,14 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         },
     ),
     # v1/core/kv_cache_utils.py: need per stage. v1/sample/ops: Triton top-k/top-p, no sort.
-    (EngineVersion(0, 17, 0), {"need_rule": NeedRule.FIRST_GROUP, "sorts_to_sample": False}),
+    (
+        EngineVersion(0, 17, 0),
+        {
+            "need_rule": NeedRule.FIRST_GROUP,
+            "sorts_to_sample": False,
+            "keeps_sampler_scratch": True,
+        },
+    ),
     (EngineVersion(0, 19, 0), {"need_rule": NeedRule.BLOCKS}),
     # config/cache.py: 0.92. v1/worker/gpu_worker.py: the graph estimate is subtracted.
     # config/compilation.py: fewer state blocks than sequences is refused.
@@ -137,10 +151,14 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         EngineVersion(0, 24, 0),
         {"pads_attention_pages": True, "indexer_on_every_layer": False},
     ),
-    # v1/kv_cache_interface.py: window groups reserve every batch in flight.
+    # v1/kv_cache_interface.py: window groups reserve every batch in flight. FlashInfer samples.
     (
         EngineVersion(0, 26, 0),
-        {"reserves_batches_in_flight": True, "compile_block": CompileBlock.RUNS},
+        {
+            "keeps_sampler_scratch": False,
+            "reserves_batches_in_flight": True,
+            "compile_block": CompileBlock.RUNS,
+        },
     ),
     # v1/worker/gpu_worker.py: consumed instead of parts. platforms/interface.py: MLA hybrids.
     (

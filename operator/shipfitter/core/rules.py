@@ -85,5 +85,7 @@ class EngineRules:
     state_blocks_of_64: bool
     yarn_multiplies: bool
     sorts_to_sample: bool
+    keeps_sampler_scratch: bool
     samples_in_fp32_on_v2: bool
     compile_block: CompileBlock
+    keeps_experts_workspace: bool

@@ -65,7 +65,7 @@ def _with(held: int, sampled: int) -> Estimate:
 
 def sampler_scratch_bytes(model: ModelFacts, settings: EngineSettings) -> int:
     """Scratch of V1's top-k/top-p kernel; stays allocated."""
-    if settings.model_runner == "V2" or settings.rules.sorts_to_sample:
+    if settings.model_runner == "V2" or not settings.rules.keeps_sampler_scratch:
         return 0
     rows = min(SCRATCH_ROWS, 1 << (profiled_sequences(settings) - 1).bit_length())
     return 4 * rows * vocabulary_entries(model)
