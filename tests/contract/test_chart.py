@@ -22,8 +22,6 @@ EVERYTHING = (
     "agent.nodeSelector.gpus=yes",
     "agent.extraEnv[0].name=A,agent.extraEnv[0].value=b",
     "operator.extraEnv[0].name=A,operator.extraEnv[0].value=b",
-    "operator.labelNodes=true",
-    "operator.readPodLogs=true",
     "operator.podAnnotations.a=b",
     "operator.podLabels.a=b",
     "hub.endpoint=http://hub.local",
@@ -163,7 +161,7 @@ def test_narrowing_the_namespaces_narrows_what_has_one(plane):
     assert narrow == ["team-a", "team-b"]
     kinds = {resource for rule in wide for resource in rule["resources"]}
     assert kinds == {
-        *("nodes", "pods", "resourceslices", "deviceclasses"),
+        *("nodes", "pods", "resourceslices"),
         *("gpunodes", "calibrations", "calibrations/status"),
     }
 

@@ -2,9 +2,9 @@
 {{- define "shipfitter.clusterRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch{{ if .Values.operator.labelNodes }}, patch{{ end }}]
+  verbs: [get, list, watch]
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, deviceclasses]
+  resources: [resourceslices]
   verbs: [get, list, watch]
 - apiGroups: [shipfitter.dev]
   resources: [gpunodes]
@@ -55,11 +55,6 @@
 - apiGroups: [""]
   resources: [pods] # patch: pod-deletion-cost, so that scaling down frees whole nodes
   verbs: [get, list, watch, patch]
-{{- if .Values.operator.readPodLogs }}
-- apiGroups: [""]
-  resources: [pods/log]
-  verbs: [get]
-{{- end }}
 - apiGroups: ["", events.k8s.io]
   resources: [events]
   verbs: [create, patch]
