@@ -19,7 +19,7 @@ from shipfitter.api.rules import (
     TENSOR_PARALLEL_WITHIN_REPLICA,
     VERSION_FOR_IMAGE,
 )
-from shipfitter.core.plan import Prefer, SizeFor
+from shipfitter.core.intent import Prefer, SizeFor
 
 MAX_TOKENS = 2**30
 MAX_SEQUENCES = 65_536

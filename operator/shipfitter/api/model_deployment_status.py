@@ -20,7 +20,7 @@ from shipfitter.api.base import (
     Tokens,
     Word,
 )
-from shipfitter.core.plan import Verdict
+from shipfitter.core.intent import Verdict
 
 Ratio = Annotated[float, Field(ge=0, le=1e9)]
 
@@ -77,6 +77,7 @@ class PoolStatus(ApiModel):
     taints: Annotated[tuple[TaintStatus, ...], Field(max_length=32)] = ()
     resource_name: Name | None = None
     gpus_per_node: Count | None = None
+    total_bytes: Bytes | None = None
     nominal_bytes: Bytes | None = None
     foreign_used_bytes: Bytes | None = None
     compute_capability: Annotated[str, Field(max_length=16)] | None = None
@@ -85,6 +86,8 @@ class PoolStatus(ApiModel):
     mig_profile: Word | None = None
     host_memory_bytes: Bytes | None = None
     nvlink: bool | None = None
+    other_products: Annotated[tuple[Word, ...], Field(max_length=32)] = ()
+    unified: bool | None = None
 
 
 class VariantStatus(ApiModel):
@@ -117,6 +120,12 @@ class VariantStatus(ApiModel):
     capacity_source: Word
     limited_by: Line
 
+    one_request_share: Ratio | None = None
+    """Part of the cache that one request of maxModelLen takes."""
+    native_max_model_len: Tokens | None = None
+    """The model's own limit."""
+    preferred_reached: Count | None = None
+    """How many of the two preferred values are reached."""
     num_gpu_blocks: Count | None = None
     engine_version: Word | None = None
     model_revision: Word | None = None
@@ -160,6 +169,9 @@ class PlanStatus(ApiModel):
     inputs_hash: Word | None = None
     decided_at: Timestamp | None = None
     reason: Message | None = None
+    """Why it differs from the plan before."""
+    why: Message | None = None
+    """Why this GPU and this tensor-parallel size."""
 
 
 class ObservedStatus(ApiModel):

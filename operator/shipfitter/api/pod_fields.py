@@ -63,7 +63,7 @@ class TopologySpreadConstraint(ApiModel):
 class Placement(ApiModel):
     """Where the pods may run, beside what the plan asks for."""
 
-    node_selector: Labels | None = None
+    node_selector: Labels = Field(default_factory=dict)
     tolerations: Annotated[tuple[Toleration, ...], Field(max_length=64)] = ()
     topology_spread_constraints: Annotated[
         tuple[TopologySpreadConstraint, ...], Field(max_length=16)

@@ -1,0 +1,1 @@
+"""A plan as manifests: plain dicts, nothing read and nothing applied."""

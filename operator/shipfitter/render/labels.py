@@ -1,0 +1,54 @@
+"""Labels, annotations and names that tie a deployment's objects together."""
+
+from typing import Any
+
+from shipfitter.api.base import API_VERSION
+from shipfitter.api.model_deployment import ModelDeployment
+
+MODEL_DEPLOYMENT_LABEL = "shipfitter.dev/modeldeployment"
+VARIANT_LABEL = "shipfitter.dev/variant"
+SERVES_LABEL = "shipfitter.dev/serves"
+INPUTS_ANNOTATION = "shipfitter.dev/inputs-hash"
+PLAN_ANNOTATION = "shipfitter.dev/plan"
+
+
+def common_labels(resource: ModelDeployment) -> dict[str, str]:
+    """What every object of the deployment carries."""
+    return {
+        "app.kubernetes.io/name": "vllm",
+        "app.kubernetes.io/instance": resource.metadata.name,
+        "app.kubernetes.io/component": "engine",
+        "app.kubernetes.io/managed-by": "shipfitter",
+        MODEL_DEPLOYMENT_LABEL: resource.metadata.name,
+    }
+
+
+def variant_selector(resource: ModelDeployment, variant: str) -> dict[str, str]:
+    """The pods of one variant; a selector cannot change, so it is as small as can be."""
+    return {MODEL_DEPLOYMENT_LABEL: resource.metadata.name, VARIANT_LABEL: variant}
+
+
+def serving_selector(resource: ModelDeployment) -> dict[str, str]:
+    """The pods that answer requests: no workers of a group, no Jobs."""
+    return {MODEL_DEPLOYMENT_LABEL: resource.metadata.name, SERVES_LABEL: "true"}
+
+
+def owned_metadata(resource: ModelDeployment, name: str) -> dict[str, Any]:
+    """Metadata of an object that goes when the deployment goes.
+
+    Without blockOwnerDeletion: deleting a ModelDeployment must work while the operator is down.
+    """
+    return {
+        "name": name,
+        "namespace": resource.metadata.namespace,
+        "labels": common_labels(resource),
+        "ownerReferences": [
+            {
+                "apiVersion": API_VERSION,
+                "kind": "ModelDeployment",
+                "name": resource.metadata.name,
+                "uid": resource.metadata.uid,
+                "controller": True,
+            }
+        ],
+    }

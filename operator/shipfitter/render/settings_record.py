@@ -1,0 +1,99 @@
+"""Engine settings as status keeps them: sizes by name, the rest only where it is not usual."""
+
+from dataclasses import fields
+from typing import Any
+
+from shipfitter.api.model_deployment_status import VariantStatus
+from shipfitter.core.capture import capture_sizes
+from shipfitter.core.engines import EngineSettings, EngineVersion
+from shipfitter.core.weights import ParallelLayout
+
+# Settings that every record holds under a name of its own; the block size is one of them.
+ALWAYS = (
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "gpu_memory_utilization",
+    "kv_cache_dtype",
+    "enable_prefix_caching",
+    "max_cudagraph_capture_size",
+    "async_scheduling",
+    "model_runner",
+)
+_ELSEWHERE = ("version", "layout", "block_size", "cudagraph_capture_sizes")
+_LAYOUT_EXTRAS = ("data_parallel_size", "enable_expert_parallel")
+
+
+def settings_record(settings: EngineSettings) -> dict[str, Any]:
+    """The fields of a VariantStatus that hold the settings."""
+    layout = settings.layout
+    record: dict[str, Any] = {name: getattr(settings, name) for name in ALWAYS}
+    record |= {
+        "engine_version": str(settings.version),
+        "tensor_parallel_size": layout.tensor_parallel_size,
+        "pipeline_parallel_size": layout.pipeline_parallel_size,
+        "attention_block_size": settings.block_size,
+    }
+    record |= _unusual(settings, EngineSettings(version=settings.version), _optional())
+    record |= _unusual(layout, ParallelLayout(), _LAYOUT_EXTRAS)
+    if settings.cudagraph_capture_sizes != _usual_sizes(settings):
+        record["cudagraph_capture_sizes"] = settings.cudagraph_capture_sizes
+    return record
+
+
+def _optional() -> tuple[str, ...]:
+    names = tuple(field.name for field in fields(EngineSettings))
+    return tuple(name for name in names if name not in (*ALWAYS, *_ELSEWHERE))
+
+
+def _unusual(value: object, usual: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        name: getattr(value, name) for name in names if getattr(value, name) != getattr(usual, name)
+    }
+
+
+def _usual_sizes(settings: EngineSettings) -> tuple[int, ...] | None:
+    """The capture list that follows from the largest size."""
+    if settings.enforce_eager:
+        return ()
+    largest, seqs = settings.max_cudagraph_capture_size, settings.max_num_seqs
+    if largest is None or seqs is None or settings.max_num_batched_tokens is None:
+        return None
+    return capture_sizes(
+        largest=largest,
+        fine_steps=settings.rules.fine_capture_steps,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        tokens_per_sequence=settings.tokens_per_sequence,
+    )
+
+
+def read_settings(record: VariantStatus) -> EngineSettings:
+    """The settings. Raises UnknownEngineError for a release we do not know."""
+    present = {
+        name: getattr(record, name)
+        for name in (*ALWAYS, *_optional())
+        if getattr(record, name) is not None
+    }
+    layout = {
+        name: getattr(record, name) for name in _LAYOUT_EXTRAS if getattr(record, name) is not None
+    }
+    settings = EngineSettings(
+        version=EngineVersion.parse(record.engine_version or ""),
+        layout=ParallelLayout(
+            tensor_parallel_size=record.tensor_parallel_size,
+            pipeline_parallel_size=record.pipeline_parallel_size,
+            **layout,
+        ),
+        block_size=record.attention_block_size,
+        cudagraph_capture_sizes=record.cudagraph_capture_sizes,
+        **present,
+    )
+    if record.cudagraph_capture_sizes is not None:
+        return settings
+    return EngineSettings(
+        **{
+            **{field.name: getattr(settings, field.name) for field in fields(settings)},
+            "cudagraph_capture_sizes": _usual_sizes(settings),
+        }
+    )
