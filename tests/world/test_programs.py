@@ -2,13 +2,16 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from world.controlplane.found import agree, find_tools
+from world.controlplane.processes import Identity
 from world.controlplane.progress import Progress
 from world.controlplane.tools import TOOLS, built_folder
 
@@ -19,6 +22,7 @@ GO = """#!/bin/sh
 if [ "$1" = version ]; then echo "go version go1.26.0 linux/amd64"; exit; fi
 for word; do [ "$last" = -o ] && target=$word; last=$word; done
 echo "$target" >> "$GO_CALLS"
+case "$target" in *"$GO_HANGS_AT"*) echo $$ > "$GO_CALLS.pid"; exec sleep 600;; esac
 case "$target" in *"$GO_BREAKS_AT"*) echo "undefined: something"; exit 1;; esac
 echo "#!/bin/sh" > "$target"
 """
@@ -41,6 +45,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("SHIPFITTER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("GO_CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("GO_BREAKS_AT", "nothing")
+    monkeypatch.setenv("GO_HANGS_AT", "nothing")
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     return tmp_path
 
@@ -80,6 +85,22 @@ def test_a_broken_build_keeps_what_it_made_and_goes_on(machine, monkeypatch):
     monkeypatch.setenv("GO_BREAKS_AT", "nothing")
     assert run_bin().returncode == 0
     assert calls(machine) == [*NAMES[:4], *NAMES[3:]]
+
+
+def test_an_interrupted_build_ends_its_compiler(machine, monkeypatch):
+    monkeypatch.setenv("GO_HANGS_AT", "kube-apiserver")
+    command = [sys.executable, "-m", "world.controlplane", "bin"]
+    build = subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not (pid_file := machine / "calls.pid").exists() or not pid_file.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    compiler = Identity.of(int(pid_file.read_text()))
+    build.send_signal(signal.SIGINT)
+    out, err = build.communicate(timeout=20)
+    assert (build.returncode, out) == (130, b"")
+    assert b"what is built stays built" in err
+    assert not compiler.alive()
 
 
 def test_two_builds_at_once_build_each_program_once(machine):

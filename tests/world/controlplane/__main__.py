@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import registry
 from .build import BuildError, bin_folder
+from .credentials import MissingOpensslError
 from .pins import PinError, pin
 from .plane import Plane, PlaneError
 from .toolchain import ToolchainError
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
                 show_planes()
             case "pin":
                 pin()
-    except (BuildError, PinError, PlaneError, ToolchainError) as error:
+    except (BuildError, MissingOpensslError, PinError, PlaneError, ToolchainError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -16,6 +16,10 @@ USERS = {
 }
 
 
+class MissingOpensslError(Exception):
+    """The one program of the system that a plane needs."""
+
+
 def write_service_account_keys(folder: Path) -> None:
     """The pair that signs service account tokens and proves them."""
     key = folder / "sa.key"
@@ -23,7 +27,13 @@ def write_service_account_keys(folder: Path) -> None:
         ["openssl", "genrsa", "-out", key, "2048"],
         ["openssl", "rsa", "-in", key, "-pubout", "-out", folder / "sa.pub"],
     ):
-        subprocess.run(step, check=True, capture_output=True)
+        try:
+            subprocess.run(step, check=True, capture_output=True)
+        except FileNotFoundError:
+            raise MissingOpensslError(
+                "openssl: not on PATH, and it makes the key that signs service account tokens; "
+                "install it with the system's package manager"
+            ) from None
 
 
 def write_tokens(folder: Path) -> dict[str, str]:

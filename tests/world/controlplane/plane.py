@@ -1,7 +1,6 @@
 """A plane: etcd, API server, scheduler and controller manager on free loopback ports."""
 
 import os
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -16,8 +15,9 @@ from . import processes, registry, settings
 from .build import existing_bin_folder
 from .client import ApiError, Client
 from .credentials import ADMIN, write_kubeconfig, write_service_account_keys, write_tokens
+from .ports import free_ports
 from .processes import Identity
-from .settings import PlaneSettings, Ports
+from .settings import PlaneSettings
 
 READY_LIMIT_SECONDS = 90.0
 POLL_SECONDS = 0.05
@@ -49,7 +49,7 @@ class Plane:
         self._outlives_us = outlives_us
         self._record_path = registry.new_path()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        ports = _free_ports()
+        ports = free_ports()
         self.url = f"https://127.0.0.1:{ports.apiserver}"
         self.ca = self.folder / "certs" / "apiserver.crt"
         self._args = {
@@ -119,6 +119,7 @@ class Plane:
     def start(self) -> Self:
         """Everything runs and a pod could be created: the default ServiceAccount is there."""
         registry.remove_abandoned()
+        self._write_record()
         self._launch("etcd")
         self._launch("kube-apiserver")
         self._wait("the API server to be ready", self._ready)
@@ -218,21 +219,3 @@ def _fresh_folder(folder: Path | None) -> Path:
             f"{folder}: it exists already, and a plane wants a fresh folder; name another one"
         ) from None
     return folder
-
-
-def _free_ports() -> Ports:
-    sockets = [socket.socket() for _ in range(5)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        numbers = [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-    return Ports(
-        etcd=numbers[0],
-        etcd_peer=numbers[1],
-        apiserver=numbers[2],
-        scheduler=numbers[3],
-        controller_manager=numbers[4],
-    )

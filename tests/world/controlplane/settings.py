@@ -25,7 +25,7 @@ FAST_NODE_LOSS = PlaneSettings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Free loopback ports, kept for the life of a plane so that a restart finds them again."""
+    """Loopback ports of one plane."""
 
     etcd: int
     etcd_peer: int
