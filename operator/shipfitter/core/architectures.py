@@ -1,4 +1,4 @@
-"""Model classes by name: which layers they have and how their weights look. Nothing else is sized."""
+"""Model classes by name: which layers they have, how their weights look. No others are sized."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The modules a whole checkpoint of this config holds: embedding, layers, head, and what is not loaded."""
+"""The modules a whole checkpoint holds: embedding, layers, head, and what is not loaded."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -120,7 +120,7 @@ def prediction_modules(
         prefix = f"mtp.layers.{index}"
         yield from layer_modules(prefix, last, config, architecture, moe)
         yield plain(f"{prefix}.eh_proj", hidden, 2 * hidden)
-        yield plain(f"{prefix}.norms", 3, hidden)
-        if architecture.attention == "mla":  # DeepSeek repeats embedding and head in the layer
+        yield plain(f"{prefix}.norm", 3, hidden)
+        if config.model_type == "deepseek_v3":  # repeats embedding and head in the layer
             yield plain(f"{prefix}.embed_tokens", config.count("vocab_size"), hidden)
             yield plain(f"{prefix}.shared_head.head", config.count("vocab_size"), hidden)

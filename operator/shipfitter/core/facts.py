@@ -108,7 +108,9 @@ class WeightGroup:
 
     shard: Shard
     loaded_bytes: int  # over all ranks, in the dtype the engine holds (not the file's)
-    place: str  # "embedding" | "layer" | "head" | "other" (every stage)
+    # "embedding" | "layer" | "head" | "other" (every stage) | "prediction" (multi-token prediction:
+    # loaded only when speculation uses it, on the last stage)
+    place: str
     layer: int = -1  # for place == "layer"
     kv_heads: int = 0  # for KV_HEADS
     tensor: str = ""  # groups with the same name are one allocation of the engine; "": not known

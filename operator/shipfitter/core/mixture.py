@@ -70,25 +70,27 @@ def _has_experts(config: TextConfig, index: int) -> bool:
     The keys exclude each other: each class has the one its configuration file defines.
     Source: vLLM vllm/model_executor/models/{qwen2_moe,deepseek_v2,llama4,jamba,ernie45_moe}.py.
     """
-    types = config.get("mlp_layer_types")
+    types, listed = config.get("mlp_layer_types"), config.get("moe_layers")
+    frequency = config.get("moe_layer_freq", 1)
     if types is not None:
         return bool(types[index] == "sparse")
-    if index in (config.get("mlp_only_layers") or ()):
-        return False
-    listed = config.get("moe_layers")
     if isinstance(listed, Sequence) and not isinstance(listed, str):
         return index in listed
-    if period := config.get("interleave_moe_layer_step"):
-        return bool((index + 1) % period == 0)
-    if period := config.get("expert_layer_period"):
-        return bool(index % period == config.count("expert_layer_offset", 1))
-    first = config.get("first_k_dense_replace", config.get("num_dense_layers", 0))
-    first = config.get("moe_layer_start_index", first)
-    frequency = config.get("moe_layer_freq", config.get("decoder_sparse_step", 1))
     if isinstance(frequency, Sequence):
         return bool(frequency[index])
-    if config.get("decoder_sparse_step"):
-        return bool((index + 1) % frequency == 0)
+    return _is_periodic(config, index, frequency)
+
+
+def _is_periodic(config: TextConfig, index: int, frequency: int) -> bool:
+    if step := config.get("interleave_moe_layer_step"):
+        return bool((index + 1) % step == 0)
+    if period := config.get("expert_layer_period"):
+        return bool(index % period == config.count("expert_layer_offset", 1))
+    if step := config.get("decoder_sparse_step"):
+        dense = config.get("mlp_only_layers") or ()
+        return bool(index not in dense and (index + 1) % step == 0)
+    first = config.get("first_k_dense_replace", config.get("num_dense_layers", 0))
+    first = config.get("moe_layer_start_index", first)
     return bool(index >= first and index % frequency == 0)
 
 

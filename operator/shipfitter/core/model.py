@@ -1,4 +1,4 @@
-"""A model's config.json and tensors in, its facts out; also where the facts' types are imported from."""
+"""A model's config.json and tensors in, facts out; the place to import the facts' types from."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -108,7 +108,19 @@ def model_facts(
         quantization=quantization_facts(text),
         is_multimodal=wrapper is not None,
         supports_pipeline_parallel=architecture.pipeline,
-        rotary_bytes=rotary_bytes(text, architecture, layers),
+        rotary_bytes=rotary_bytes(
+            text,
+            architecture,
+            layers,
+            multimodal=wrapper is not None and wrapper.multimodal_rope,
+        ),
         length_keys={key: text.get(key) for key in _LENGTH_KEYS if text.get(key) is not None},
         revision=revision,
+        extra=_extra(whole),
     )
+
+
+def _extra(config: TextConfig) -> Mapping[str, Any]:
+    """Facts of one family: Qwen3-VL keeps a buffer of batched tokens per deepstack level."""
+    levels = (config.whole.get("vision_config") or {}).get("deepstack_visual_indexes") or ()
+    return {"deepstack_levels": len(levels)} if levels else {}

@@ -125,7 +125,7 @@ def _kind(config: TextConfig, architecture: Architecture, index: int) -> LayerKi
     return LayerKind.FULL if unused_window else kind
 
 
-def _heads(config: TextConfig, architecture: Architecture, kind: LayerKind) -> dict[str, int]:
+def _heads(config: TextConfig, architecture: Architecture, kind: LayerKind) -> dict[str, Any]:
     """Heads and their widths, where window and full layers may differ."""
     heads = config.count("num_attention_heads")
     key_value_heads, width = config.num_key_value_heads, config.head_dim
@@ -146,7 +146,7 @@ def _heads(config: TextConfig, architecture: Architecture, kind: LayerKind) -> d
     }
 
 
-def _latent(config: TextConfig, index: int) -> dict[str, int]:
+def _latent(config: TextConfig, index: int) -> dict[str, Any]:
     """What a multi-head latent attention layer keeps: one latent row, and an indexer's keys.
 
     Source: vLLM 0.33 models/deepseek_v32: an indexer where the layer does not reuse another's.

@@ -1,7 +1,7 @@
 """A model's weight groups from the best source there is: headers, a total, or the config alone."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.architectures import Architecture
 from shipfitter.core.checkpoint import prediction_modules, text_modules
@@ -9,7 +9,7 @@ from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts, Shard, Tensor
 from shipfitter.core.modules import Module, mla_facts
 from shipfitter.core.multimodal import Wrapper
 from shipfitter.core.quantization import PLAIN, Scheme, quantization_facts, scheme_of
-from shipfitter.core.reconcile import Arithmetic, reconciled
+from shipfitter.core.reconcile import Arithmetic, expected_bytes, reconciled
 from shipfitter.core.storage import stored_tensors
 from shipfitter.core.text_config import TextConfig
 from shipfitter.core.towers import tower_parameters
@@ -51,7 +51,7 @@ def model_weights(
     groups = reconciled(arithmetic, checkpoint_bytes)
     return ModelWeights(
         groups=merge((*groups, *_made_while_loading(config, architecture, rules, moe))),
-        checkpoint_bytes=checkpoint_bytes or _arithmetic_bytes(arithmetic),
+        checkpoint_bytes=checkpoint_bytes or expected_bytes(arithmetic),
         source="config and total bytes" if checkpoint_bytes else "config",
     )
 
@@ -71,7 +71,7 @@ def _made_while_loading(
         if layer.kind is not LayerKind.MLA or scheme_of(path, config) is PLAIN:
             continue
         # A quantised kv_b_proj is unpacked to two bfloat16 matrices beside it.
-        # Source: vLLM model_executor/layers/attention/mla_attention.py process_weights_after_loading.
+        # Source: vLLM layers/attention/mla_attention.py process_weights_after_loading.
         width = layer.num_attention_heads * (mla.qk_nope_head_dim + mla.v_head_dim)
         yield WeightGroup(
             shard=Shard.DIVIDED,
@@ -89,7 +89,6 @@ def _load_rules(
     wrapper: Wrapper | None,
 ) -> LoadRules:
     scheme = _expert_or_mlp_scheme(config, architecture)
-    padded = scheme.layout == "mxfp4" and moe is not None
     return LoadRules(
         layers=layers,
         ties_embeddings=config.ties_embeddings(default=architecture.tied),
@@ -97,9 +96,23 @@ def _load_rules(
         keeps_zero_points=not (scheme.layout == "gptq" and scheme.symmetric),
         keeps_group_index=scheme.activation_order,
         float32_scales=scheme.bits == 8,
-        expert_pad=(128, 256) if padded else (1, 1),
+        expert_pad=_expert_pad(scheme, architecture) if moe else (1, 1),
         expert_sizes=(moe.moe_intermediate_size, config.hidden_size) if moe else (0, 0),
     )
+
+
+def _expert_pad(scheme: Scheme, architecture: Architecture) -> tuple[int, int]:
+    """Multiples to which 4-bit expert kernels pad a rank's intermediate size and the hidden size.
+
+    Source: vLLM layers/fused_moe/oracle/mxfp4.py (Marlin, TRT-LLM; other kernels pad less) and
+    quantization/utils/flashinfer_fp4_moe.py (ungated experts to 128).
+    """
+    if scheme.layout == "mxfp4":
+        return 128, 256
+    if scheme.layout == "nvfp4":
+        gated = architecture.gated_mlp and architecture.pattern != "nemotron_h"
+        return (64, 1) if gated else (128, 1)
+    return 1, 1
 
 
 def _expert_or_mlp_scheme(config: TextConfig, architecture: Architecture) -> Scheme:
@@ -111,7 +124,7 @@ def _expert_or_mlp_scheme(config: TextConfig, architecture: Architecture) -> Sch
 
 
 def _headers(
-    modules: Iterator[Module], config: TextConfig, *, float_bytes: int
+    modules: Iterable[Module], config: TextConfig, *, float_bytes: int
 ) -> Iterator[TensorHeader]:
     for module in modules:
         scheme = scheme_of(module.path, config) if module.linear else PLAIN
@@ -127,21 +140,18 @@ def _arithmetic(
 ) -> Arithmetic:
     layers, float_bytes = rules.layers, config.stored_float_bytes
     stored = (m for m in text_modules(config, architecture, layers, moe) if m.stored)
-    unloaded = prediction_modules(config, architecture, layers, moe)
+    unloaded = tuple(prediction_modules(config, architecture, layers, moe))
+    unloaded_plain = (replace(module, linear=False) for module in unloaded)
     quantised = quantization_facts(config) is not None
     return Arithmetic(
         text=load(_headers(stored, config, float_bytes=float_bytes), rules),
-        not_loaded_bytes=sum(
-            map(stored_bytes, _headers(unloaded, config, float_bytes=float_bytes))
+        prediction=tuple(
+            load(_headers(modules, config, float_bytes=float_bytes), rules)
+            for modules in (unloaded, unloaded_plain)
         ),
         has_tower=wrapper is not None,
-        tower_bytes=2 * tower_parameters(config) if wrapper is not None else 0,
+        tower_bytes=_BFLOAT16_BYTES * tower_parameters(config) if wrapper is not None else 0,
         embedding_bytes=config.count("vocab_size") * config.hidden_size * float_bytes,
         ties_embeddings=rules.ties_embeddings,
         quantised=quantised,
     )
-
-
-def _arithmetic_bytes(arithmetic: Arithmetic) -> int:
-    text = sum(tensor.stored_bytes for tensor in arithmetic.text)
-    return text + arithmetic.not_loaded_bytes + arithmetic.tower_bytes

@@ -14,6 +14,7 @@ class Wrapper:
 
     text_class: str = ""
     tower_divided: bool = True  # tensor parallelism divides the tower; else every rank has it whole
+    multimodal_rope: bool = False  # rope over three axes even where config.json is silent
 
 
 # Source: vLLM vllm/model_executor/models/<module of the class>: towers built of parallel linear
@@ -21,18 +22,34 @@ class Wrapper:
 # whole on every rank. No class drops the tower on later pipeline stages.
 _WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
     {
-        "Qwen2VLForConditionalGeneration": Wrapper(text_class="Qwen2ForCausalLM"),
-        "Qwen2_5_VLForConditionalGeneration": Wrapper(text_class="Qwen2ForCausalLM"),
-        "Qwen2_5OmniModel": Wrapper(text_class="Qwen2ForCausalLM"),
-        "Qwen2_5OmniForConditionalGeneration": Wrapper(text_class="Qwen2ForCausalLM"),
+        "Qwen2VLForConditionalGeneration": Wrapper(
+            text_class="Qwen2ForCausalLM", multimodal_rope=True
+        ),
+        "Qwen2_5_VLForConditionalGeneration": Wrapper(
+            text_class="Qwen2ForCausalLM", multimodal_rope=True
+        ),
+        "Qwen2_5OmniModel": Wrapper(text_class="Qwen2ForCausalLM", multimodal_rope=True),
+        "Qwen2_5OmniForConditionalGeneration": Wrapper(
+            text_class="Qwen2ForCausalLM", multimodal_rope=True
+        ),
         "Qwen2AudioForConditionalGeneration": Wrapper(
             text_class="Qwen2ForCausalLM", tower_divided=False
         ),
-        "Qwen3VLForConditionalGeneration": Wrapper(text_class="Qwen3ForCausalLM"),
-        "Qwen3VLMoeForConditionalGeneration": Wrapper(text_class="Qwen3MoeForCausalLM"),
-        "Qwen3OmniMoeForConditionalGeneration": Wrapper(text_class="Qwen3MoeForCausalLM"),
-        "Qwen3_5ForConditionalGeneration": Wrapper(text_class="Qwen3_5ForCausalLM"),
-        "Qwen3_5MoeForConditionalGeneration": Wrapper(text_class="Qwen3_5MoeForCausalLM"),
+        "Qwen3VLForConditionalGeneration": Wrapper(
+            text_class="Qwen3ForCausalLM", multimodal_rope=True
+        ),
+        "Qwen3VLMoeForConditionalGeneration": Wrapper(
+            text_class="Qwen3MoeForCausalLM", multimodal_rope=True
+        ),
+        "Qwen3OmniMoeForConditionalGeneration": Wrapper(
+            text_class="Qwen3MoeForCausalLM", multimodal_rope=True
+        ),
+        "Qwen3_5ForConditionalGeneration": Wrapper(
+            text_class="Qwen3_5ForCausalLM", multimodal_rope=True
+        ),
+        "Qwen3_5MoeForConditionalGeneration": Wrapper(
+            text_class="Qwen3_5MoeForCausalLM", multimodal_rope=True
+        ),
         "DotsOCRForCausalLM": Wrapper(text_class="Qwen2ForCausalLM"),
         "Gemma3ForConditionalGeneration": Wrapper(text_class="Gemma3ForCausalLM"),
         "Gemma4ForConditionalGeneration": Wrapper(

@@ -176,17 +176,13 @@ _NVFP4 = Scheme(layout="nvfp4", bits=4, group_size=16)
 
 def _whole_scheme(method: str, block: Mapping[str, Any]) -> Scheme:
     """One scheme for every linear module, for the methods that have no groups."""
-    bits, size = int(block.get("bits") or block.get("w_bit") or 4), block.get("group_size")
-    group = int(size or block.get("q_group_size") or 128)
-    named = (
-        f"{block.get('quant_algo', '')} {block.get('format', '')} {block.get('note', '')}".lower()
-    )
+    size = block.get("group_size") or block.get("q_group_size") or 128
     if method in ("awq", "gptq", "auto-round", "inc"):
         awq = method == "awq" or "awq" in str(block.get("packing_format", ""))
         return Scheme(
             layout="awq" if awq else "gptq",
-            bits=bits,
-            group_size=group,
+            bits=int(block.get("bits") or block.get("w_bit") or 4),
+            group_size=int(size),
             symmetric=bool(block.get("sym", not awq)),
             activation_order=bool(block.get("desc_act")),
         )
@@ -195,15 +191,22 @@ def _whole_scheme(method: str, block: Mapping[str, Any]) -> Scheme:
     if method == "bitsandbytes":
         eight = bool(block.get("load_in_8bit"))
         return Scheme(layout="int8", bits=8) if eight else Scheme(layout="nf4", bits=4)
-    if "nvfp4" in named:
-        return _NVFP4
-    if "pack-quantized" in named or "w4a16" in named:
-        return Scheme(layout="packed_int", bits=4, group_size=group)
-    if "int" in named and "8" in named:
-        return Scheme(layout="int8", bits=8)
     shape = block.get("weight_block_size")
     if shape:
         return Scheme(layout="fp8_block", bits=8, block=(int(shape[0]), int(shape[1])))
+    return _named_scheme(block, int(size))
+
+
+def _named_scheme(block: Mapping[str, Any], group_size: int) -> Scheme:
+    """The scheme a format or algorithm is named after."""
+    keys = ("quant_algo", "format", "note")
+    named = " ".join(str(block.get(key, "")) for key in keys).lower()
+    if "nvfp4" in named:
+        return _NVFP4
+    if "pack-quantized" in named or "w4a16" in named:
+        return Scheme(layout="packed_int", bits=4, group_size=group_size)
+    if "int-quantized" in named:
+        return Scheme(layout="int8", bits=8)
     if "128x128" in named:
         return Scheme(layout="fp8_block", bits=8, block=(128, 128))
     return Scheme(layout="fp8", bits=8)

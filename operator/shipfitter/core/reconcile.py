@@ -7,6 +7,7 @@ from shipfitter.core.weight_groups import LoadedTensor
 
 _DOUBLED = (1.8, 2.2)  # total over arithmetic where the file holds float32
 _CLOSE = 0.02  # of the embedding: a stored copy of a tied head
+_SURE = 0.003  # of the total: sums this near are the same file
 _NEGLIGIBLE = 0.0005  # of the total: metadata, buffers
 
 
@@ -15,7 +16,7 @@ class Arithmetic:
     """What the config says is in the file."""
 
     text: tuple[LoadedTensor, ...]
-    not_loaded_bytes: int  # multi-token-prediction layers
+    prediction: tuple[tuple[LoadedTensor, ...], ...]  # quantised like the rest, or not at all
     has_tower: bool
     tower_bytes: int  # stored and loaded alike
     embedding_bytes: int
@@ -23,34 +24,86 @@ class Arithmetic:
     quantised: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contents:
+    """One guess at what a builder put into the file beside the text model."""
+
+    prediction: tuple[LoadedTensor, ...]
+    tower_bytes: int
+    bytes: int
+
+
 def reconciled(arithmetic: Arithmetic, total_bytes: int | None) -> tuple[WeightGroup, ...]:
     """Groups whose sum agrees with the total: exact parts stay, the uncertain part gives way."""
     groups = tuple(group for tensor in arithmetic.text for group in tensor.groups)
-    tower = arithmetic.tower_bytes
     if total_bytes is None:
-        return (*groups, *_tower(tower))
-    text = sum(tensor.stored_bytes for tensor in arithmetic.text)
-    known = text + arithmetic.not_loaded_bytes + tower
-    if not arithmetic.quantised and _DOUBLED[0] < total_bytes / known < _DOUBLED[1]:
-        return (*groups, *_tower(tower))
-    rest = total_bytes - known
+        return (*groups, *_beside(_guesses(arithmetic)[0]))
+    contents = _likeliest(arithmetic, total_bytes)
+    tower = contents.tower_bytes
+    if not arithmetic.quantised and _DOUBLED[0] < total_bytes / contents.bytes < _DOUBLED[1]:
+        return (*groups, *_beside(contents))
+    rest = total_bytes - contents.bytes
     if arithmetic.ties_embeddings and _is_close(rest, arithmetic.embedding_bytes):
         rest = 0
+    grown = replace(contents, tower_bytes=tower + rest)
     if abs(rest) < _NEGLIGIBLE * total_bytes:
-        return (*groups, *_tower(tower + rest if arithmetic.has_tower else 0))
+        return (*groups, *_beside(grown if tower else contents))
     if arithmetic.has_tower and not arithmetic.quantised and tower + rest > 0:
-        return (*groups, *_tower(tower + rest))
-    return (*_scaled(arithmetic, rest), *_tower(tower))
+        return (*groups, *_beside(grown))
+    return (*_scaled(arithmetic, rest), *_beside(contents))
+
+
+def expected_bytes(arithmetic: Arithmetic) -> int:
+    """Bytes of the file where nobody says."""
+    return _guesses(arithmetic)[0].bytes
+
+
+def _guesses(arithmetic: Arithmetic) -> tuple[_Contents, ...]:
+    """With the tower as configured; prediction layers quantised, plain, or left out."""
+    text = sum(tensor.stored_bytes for tensor in arithmetic.text)
+    tower = arithmetic.tower_bytes
+    return tuple(
+        _Contents(
+            prediction=layers,
+            tower_bytes=tower,
+            bytes=text + tower + sum(tensor.stored_bytes for tensor in layers),
+        )
+        for layers in (*arithmetic.prediction, ())
+    )
+
+
+def _likeliest(arithmetic: Arithmetic, total_bytes: int) -> _Contents:
+    """The guess nearest the total; a tower counts as left out only where that fits closely."""
+    guesses = _guesses(arithmetic)
+    best = _nearest(guesses, total_bytes)
+    if not arithmetic.tower_bytes or _is_sure(best, total_bytes):
+        return best
+    bare = tuple(
+        replace(guess, tower_bytes=0, bytes=guess.bytes - guess.tower_bytes) for guess in guesses
+    )
+    best_bare = _nearest(bare, total_bytes)
+    return best_bare if _is_sure(best_bare, total_bytes) else best
+
+
+def _nearest(guesses: tuple[_Contents, ...], total_bytes: int) -> _Contents:
+    return min(guesses, key=lambda guess: abs(total_bytes - guess.bytes))
+
+
+def _is_sure(guess: _Contents, total_bytes: int) -> bool:
+    return abs(total_bytes - guess.bytes) < _SURE * total_bytes
+
+
+def _beside(contents: _Contents) -> tuple[WeightGroup, ...]:
+    """Groups of what is not the text model."""
+    prediction = tuple(group for tensor in contents.prediction for group in tensor.groups)
+    if contents.tower_bytes <= 0:
+        return prediction
+    tower = WeightGroup(shard=Shard.TOWER, loaded_bytes=contents.tower_bytes, place="other")
+    return (*prediction, tower)
 
 
 def _is_close(rest: int, embedding_bytes: int) -> bool:
     return abs(rest - embedding_bytes) < _CLOSE * embedding_bytes
-
-
-def _tower(size: int) -> tuple[WeightGroup, ...]:
-    if size <= 0:
-        return ()
-    return (WeightGroup(shard=Shard.TOWER, loaded_bytes=size, place="other"),)
 
 
 def _scaled(arithmetic: Arithmetic, rest: int) -> tuple[WeightGroup, ...]:

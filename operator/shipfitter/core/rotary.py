@@ -12,9 +12,13 @@ _MULTIMODAL_ROWS = 4  # Source: vLLM rotary_embedding/mrope.py: rows for 4x the 
 
 
 def rotary_bytes(
-    config: TextConfig, architecture: Architecture, layers: tuple[LayerFacts, ...]
+    config: TextConfig,
+    architecture: Architecture,
+    layers: tuple[LayerFacts, ...],
+    *,
+    multimodal: bool = False,
 ) -> int:
-    """Bytes of all tables.
+    """Bytes of all tables; `multimodal`: three axes even where config.json names no sections.
 
     Source: vLLM vllm/model_executor/layers/rotary_embedding/__init__.py get_rope and its classes.
     """
@@ -26,7 +30,8 @@ def rotary_bytes(
         if layer.num_attention_heads
     }
     return sum(
-        int(_rows(config, dict(parameters)) * width) * _element_bytes(architecture, parameters)
+        int(_rows(config, dict(parameters), multimodal=multimodal) * width)
+        * _element_bytes(architecture, parameters)
         for width, parameters in tables
     )
 
@@ -79,7 +84,7 @@ def _rotated_part(config: TextConfig, scaling: Mapping[str, Any]) -> float:
     return 1.0
 
 
-def _rows(config: TextConfig, table: Mapping[str, Any]) -> float:
+def _rows(config: TextConfig, table: Mapping[str, Any], *, multimodal: bool) -> float:
     """Rows of a table, times the part of the head that is rotated."""
     longest = float(config.count("max_position_embeddings", 2048))
     original = table["original"] or longest
@@ -90,6 +95,6 @@ def _rows(config: TextConfig, table: Mapping[str, Any]) -> float:
         rows = original * table["factor"]
     elif table["type"] == "longrope":
         rows = original + longest
-    if table["multimodal"] and table["type"] in ("default", "mrope"):
+    if (multimodal or table["multimodal"]) and table["type"] in ("default", "mrope"):
         rows = longest * _MULTIMODAL_ROWS
     return rows * (1.0 if table["type"] == "proportional" else table["part"])

@@ -24,7 +24,7 @@ def stored_tensors(module: Module, scheme: Scheme, *, float_bytes: int) -> Itera
 
 
 def _parts(scheme: Scheme, rows: int, columns: int) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Source: the savers' layouts: compressed-tensors, AutoAWQ, GPTQModel, modelopt, DeepSeek fp8."""
+    """Source: what compressed-tensors, AutoAWQ, GPTQModel, modelopt and DeepSeek's fp8 save."""
     bits, size = scheme.bits, scheme.group_size
     packed = 32 // bits if bits < 8 else 4
     groups = ceil_div(columns, size) if size else 1

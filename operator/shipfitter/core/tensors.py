@@ -1,8 +1,8 @@
-"""A checkpoint tensor's name, read: where it lives, how it is divided, and what the engine makes of it."""
+"""A checkpoint tensor's name, read: where it lives, how it is divided, what it becomes."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -20,11 +20,11 @@ _PARTS = re.compile(  # gpt-oss writes experts.gate_up_proj_blocks, _scales, _bi
 # Parts of a checkpoint the engine never loads for generation.
 # Source: vLLM model classes' load_weights and AutoWeightsLoader skip lists.
 _SKIPPED = re.compile(
-    r"(^|\.)(mtp|talker|token2wav|code2wav|eagle\d*)\.|rotary_emb\.|inv_freq$|masked_bias$|"
+    r"(^|\.)(talker|token2wav|code2wav|eagle\d*)\.|rotary_emb\.|inv_freq$|masked_bias$|"
     r"\.attn\.bias$|\.(k|v|q)_scale$|weight_shape$|\.h\.\d+\.attn\.bias$"
 )
 _TOWER = frozenset(
-    [
+    (
         "visual",
         "vision_tower",
         "vision_model",
@@ -33,7 +33,6 @@ _TOWER = frozenset(
         "audio_tower",
         "audio_model",
         "multi_modal_projector",
-        "multi_modal_project",
         "mm_projector",
         "mlp1",
         "embed_vision",
@@ -44,17 +43,58 @@ _TOWER = frozenset(
         "connector",
         "aligner",
         "audio_projector",
-    ]
+    )
 )
-_EMBEDDING = frozenset(["embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embed_in"])
-_HEAD = frozenset(["lm_head", "output", "embed_out"])
-_KEY_VALUE = frozenset(["k_proj", "v_proj", "wk", "wv"])
-_FUSED_QKV = frozenset(["qkv_proj", "query_key_value", "c_attn", "W_pack", "Wqkv", "wqkv", "qkv"])
+_EMBEDDING = frozenset(
+    (
+        "embed_tokens",
+        "wte",
+        "word_embeddings",
+        "tok_embeddings",
+        "embed_in",
+    )
+)
+_HEAD = frozenset(
+    (
+        "lm_head",
+        "output",
+        "embed_out",
+    )
+)
+_KEY_VALUE = frozenset(
+    (
+        "k_proj",
+        "v_proj",
+        "wk",
+        "wv",
+    )
+)
+_FUSED_QKV = frozenset(
+    (
+        "qkv_proj",
+        "query_key_value",
+        "c_attn",
+        "W_pack",
+        "Wqkv",
+        "wqkv",
+        "qkv",
+    )
+)
 _ROW_PARALLEL = frozenset(
-    ["o_proj", "down_proj", "w2", "fc2", "c_proj", "out_proj", "dense", "dense_4h_to_h", "wo"]
+    (
+        "o_proj",
+        "down_proj",
+        "w2",
+        "fc2",
+        "c_proj",
+        "out_proj",
+        "dense",
+        "dense_4h_to_h",
+        "wo",
+    )
 )
 _REPLICATED = frozenset(
-    [
+    (
         "gate",
         "router",
         "q_a_proj",
@@ -68,10 +108,8 @@ _REPLICATED = frozenset(
         "g_a_proj",
         "wq_b",
         "weights_proj",
-        "embed_positions",
-        "wpe",
         "e_score_correction_bias",
-    ]
+    )
 )
 
 # Modules the engine keeps in one tensor.
@@ -85,6 +123,11 @@ _MERGED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("in_proj_a", "in_proj_b"), "in_proj_ba"),
     }
 )
+
+
+# Multi-token prediction; its copies of embedding and head are replaced by the model's own.
+_PREDICTION = re.compile(r"(^|\.)mtp\.")
+_SHARED_WITH_MODEL = frozenset(("embed_tokens", "head"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,27 +144,27 @@ class TensorRole:
     key_value: bool = False
 
 
-def tensor_role(name: str) -> TensorRole | None:
-    """The role of a tensor by its name alone; None where the engine does not load it."""
+def tensor_role(name: str, *, num_hidden_layers: int) -> TensorRole | None:
+    """The role of a tensor by its name; None where the engine never loads it."""
     pattern = _EXPERT.sub(r"\1.", name)
     found = _LAYER.search(pattern)
     if found is None:
-        return _role(pattern, -1)
+        role = _role(pattern, -1)
+        return _as_prediction(role, name) if _PREDICTION.search(name) else role
     start, end = found.span(1)
+    layer = int(found.group(1))
     role = _role(pattern[:start] + "#" + pattern[end:], 0)
     if role is None or role.place != "layer":
         return role
-    layer = int(found.group(1))
-    return TensorRole(
-        shard=role.shard,
-        place=role.place,
-        layer=layer,
-        tensor=f"{layer}.{role.tensor}",
-        module=role.module,
-        part=role.part,
-        fused_qkv=role.fused_qkv,
-        key_value=role.key_value,
-    )
+    if layer >= num_hidden_layers or _PREDICTION.search(name):
+        return _as_prediction(role, name)
+    return replace(role, layer=layer, tensor=f"{layer}.{role.tensor}")
+
+
+def _as_prediction(role: TensorRole | None, name: str) -> TensorRole | None:
+    if role is None or _SHARED_WITH_MODEL.intersection(name.split(".")):
+        return None
+    return replace(role, place="prediction", tensor="", fused_qkv=False, key_value=False)
 
 
 @lru_cache(maxsize=8192)
@@ -174,9 +217,3 @@ def _layer_shard(words: list[str], part: str) -> Shard:
     if part in ("weight_scale_2", "input_scale", "weight_global_scale", "input_global_scale"):
         return Shard.REPLICATED
     return Shard.DIVIDED
-
-
-def is_head(name: str) -> bool:
-    """Whether a tensor is the output head: not loaded where it is tied to the embedding."""
-    role = tensor_role(name)
-    return role is not None and role.place == "head" and role.shard is Shard.VOCAB

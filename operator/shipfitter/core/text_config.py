@@ -1,4 +1,4 @@
-"""config.json with its many spellings folded into one: the text model's own keys, by one name each."""
+"""config.json with its many spellings folded into one: the language model's keys, one name each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

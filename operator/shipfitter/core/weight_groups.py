@@ -13,7 +13,7 @@ from shipfitter.core.facts import (
     WeightGroup,
 )
 from shipfitter.core.tensors import TensorRole, tensor_role
-from shipfitter.units import round_up
+from shipfitter.units import MIB, round_up
 
 _VOCABULARY_MULTIPLE = 64  # Source: vLLM vocab_parallel_embedding.py DEFAULT_VOCAB_PADDING_SIZE
 _ELEMENT_BYTES = {
@@ -24,6 +24,7 @@ _ELEMENT_BYTES = {
 }
 _FLOATS = frozenset(("BF16", "F16", "F32", "F64"))
 _MODEL_DTYPE_BYTES = 2  # Source: vLLM vllm/config/model.py: float32 is cast down on every GPU
+_NAMED_FROM_BYTES = 8 * MIB  # below the allocator's large blocks, padding included
 # Kept in float32 whatever the model's dtype. Source: vLLM mamba mixers and fused MoE routers.
 _FLOAT32 = frozenset(("A_log", "e_score_correction_bias"))
 
@@ -62,7 +63,14 @@ def load(headers: Iterable[TensorHeader], rules: LoadRules) -> tuple[LoadedTenso
 
 
 def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
-    """Groups that share everything but bytes become one."""
+    """Groups that share everything but bytes become one.
+
+    Small tensors lose their name: only a big allocation is rounded up noticeably.
+    """
+    groups = tuple(groups)
+    tensors: dict[str, int] = {}
+    for group in groups:
+        tensors[group.tensor] = tensors.get(group.tensor, 0) + group.loaded_bytes
     sums: dict[tuple[Shard, str, int, int, str, int, int], int] = {}
     for group in groups:
         key = (
@@ -70,7 +78,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
             group.place,
             group.layer,
             group.kv_heads,
-            group.tensor,
+            group.tensor if tensors[group.tensor] >= _NAMED_FROM_BYTES else "",
             group.padded_size,
             group.padded_multiple,
         )
@@ -92,7 +100,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
 
 
 def _load(header: TensorHeader, rules: LoadRules) -> LoadedTensor:
-    role = tensor_role(header.name)
+    role = tensor_role(header.name, num_hidden_layers=len(rules.layers))
     size = stored_bytes(header)
     quantised = header.dtype not in _FLOATS
     loaded = role is not None and _is_loaded(role, rules)
@@ -101,8 +109,6 @@ def _load(header: TensorHeader, rules: LoadRules) -> LoadedTensor:
 
 
 def _is_loaded(role: TensorRole, rules: LoadRules) -> bool:
-    if role.place == "layer" and role.layer >= len(rules.layers):
-        return False  # multi-token-prediction layers stand behind the hidden ones
     if role.part == "qzeros":
         return rules.keeps_zero_points
     if role.part in ("g_idx", "weight_g_idx"):
@@ -180,8 +186,7 @@ def _expert_group(size: int, role: TensorRole, rules: LoadRules) -> WeightGroup:
     """Experts; where a kernel pads them, the hidden side here, the rank's own side per layout."""
     multiple, hidden_multiple = rules.expert_pad
     intermediate, hidden = rules.expert_sizes
-    padded_here = hidden_multiple > 1 and role.part not in ("bias",)
-    if padded_here:
+    if hidden_multiple > 1 and role.part != "bias":
         size = size * round_up(hidden, hidden_multiple) // hidden
     return WeightGroup(
         shard=Shard.EXPERTS,

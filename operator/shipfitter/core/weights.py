@@ -1,11 +1,20 @@
 """Weight bytes on one rank: what "Model loading took" says for a layout."""
 
 from collections import defaultdict
-from dataclasses import dataclass
-from itertools import accumulate
 
 from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
+from shipfitter.core.layout import ParallelLayout, pipeline_stages
+from shipfitter.core.legality import layout_problems
 from shipfitter.units import MIB, ceil_div, round_up
+
+__all__ = [
+    "WHOLE_BLOCKS_FROM",
+    "ParallelLayout",
+    "allocated_bytes",
+    "layout_problems",
+    "pipeline_stages",
+    "weights_bytes",
+]
 
 # The engine forbids the allocator to split big blocks while loading from this release on.
 # Source: vLLM 0.21 vllm/v1/worker/gpu_worker.py _scoped_allocator_max_split (absent in 0.20.0).
@@ -18,48 +27,27 @@ _SMALLEST_REMAINDER_BYTES = MIB  # a remainder up to this stays part of the bloc
 _UNSPLIT_FROM_BYTES = 20 * MIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelLayout:
-    """How one replica is spread over GPUs, in vLLM's words."""
-
-    tensor_parallel_size: int = 1
-    pipeline_parallel_size: int = 1
-    data_parallel_size: int = 1
-    enable_expert_parallel: bool = False
-
-    @property
-    def world_size(self) -> int:
-        """GPUs of one engine."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size
-
-
-def pipeline_stages(num_hidden_layers: int, pipeline_parallel_size: int) -> tuple[range, ...]:
-    """The layers of each stage: left-over layers go to the stages before the last.
-
-    Source: vLLM vllm/distributed/utils.py get_pp_indices.
-
-    >>> [len(stage) for stage in pipeline_stages(61, 4)]
-    [15, 15, 16, 15]
-    """
-    counts = [num_hidden_layers // pipeline_parallel_size] * pipeline_parallel_size
-    for back in range(2, num_hidden_layers % pipeline_parallel_size + 2):
-        counts[-back] += 1
-    ends = tuple(accumulate(counts))
-    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
-
-
 def weights_bytes(
-    model: ModelFacts, layout: ParallelLayout, *, stage: int = 0, whole_blocks: bool = True
+    model: ModelFacts,
+    layout: ParallelLayout,
+    *,
+    stage: int = 0,
+    whole_blocks: bool = True,
+    with_prediction: bool = False,
+    with_towers: bool = True,
 ) -> int:
     """Bytes "Model loading took" will say for one rank of a pipeline stage.
 
     `whole_blocks`: the release keeps the allocator from splitting big blocks (WHOLE_BLOCKS_FROM).
+    `with_prediction`: speculation uses the checkpoint's own multi-token-prediction layers.
+    `with_towers`: false with --language-model-only.
     """
+    left_out = {"" if with_prediction else "prediction", "" if with_towers else "other"}
     stages = pipeline_stages(model.num_hidden_layers, layout.pipeline_parallel_size)
     tensors: dict[str, int] = defaultdict(int)
     total = 0
     for group in model.weight_groups:
-        if not _is_on_stage(model, group, stages, stage):
+        if group.place in left_out or not _is_on_stage(model, group, stages, stage):
             continue
         size = _rank_bytes(model, group, layout)
         if group.tensor:
@@ -97,7 +85,7 @@ def _is_on_stage(
         return group.layer in stages[stage]
     if group.place == "embedding":  # tied: the last stage holds a copy as its head
         return stage == 0 or (stage == last and model.tie_word_embeddings)
-    if group.place == "head":
+    if group.place in ("head", "prediction"):
         return stage == last
     return True
 
@@ -111,6 +99,8 @@ def _rank_bytes(model: ModelFacts, group: WeightGroup, layout: ParallelLayout) -
             return ceil_div(group.loaded_bytes, min(ranks, max(1, group.kv_heads)))
         case Shard.EXPERTS:
             return _expert_bytes(model, group, layout)
+        case Shard.TOWER if layout.encoder_data_parallel:
+            return group.loaded_bytes
         case _:
             return ceil_div(group.loaded_bytes, ranks)
 

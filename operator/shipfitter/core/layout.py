@@ -1,0 +1,35 @@
+"""How a replica is spread over GPUs: ranks and pipeline stages."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelLayout:
+    """How one replica is spread over GPUs, in vLLM's words."""
+
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    encoder_data_parallel: bool = False  # --mm-encoder-tp-mode data: each rank has whole towers
+
+    @property
+    def world_size(self) -> int:
+        """GPUs of one engine."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+
+def pipeline_stages(num_hidden_layers: int, pipeline_parallel_size: int) -> tuple[range, ...]:
+    """The layers of each stage: left-over layers go to the stages before the last.
+
+    Source: vLLM vllm/distributed/utils.py get_pp_indices.
+
+    >>> [len(stage) for stage in pipeline_stages(61, 4)]
+    [15, 15, 16, 15]
+    """
+    counts = [num_hidden_layers // pipeline_parallel_size] * pipeline_parallel_size
+    for back in range(2, num_hidden_layers % pipeline_parallel_size + 2):
+        counts[-back] += 1
+    ends = tuple(accumulate(counts))
+    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))

@@ -1,0 +1,58 @@
+"""Weights loaded otherwise than the checkpoint has them: --dtype float32, --quantization fp8."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
+from shipfitter.errors import InvalidSpecError
+
+# Bytes per element after quantising a 2-byte checkpoint while loading.
+# Source: vLLM vllm/model_executor/layers/quantization/online/.
+_ONLINE_BYTES: Mapping[str, float] = MappingProxyType(
+    {
+        "fp8": 1.0,
+        "fp8_per_tensor": 1.0,
+        "fp8_per_channel": 1.0,
+        "fp8_per_block": 1.0 + 4 / (128 * 128),
+        "mxfp8": 1.0 + 1 / 32,
+        "int8_per_channel_weight_only": 1.0,
+        "nvfp4_per_token": 0.5 + 1 / 16,
+    }
+)
+_CHECKPOINT_BYTES = 2
+_LINEAR = frozenset((Shard.DIVIDED, Shard.KV_HEADS, Shard.EXPERTS))
+
+
+def loaded_as(
+    model: ModelFacts, *, dtype: str = "auto", quantization: str | None = None
+) -> ModelFacts:
+    """The facts with weights as these flags make the engine hold them.
+
+    A checkpoint that is quantised already stays as it is: the engine takes its own method.
+    Raises InvalidSpecError for a method the engine cannot apply while loading.
+    """
+    if model.quantization is not None:
+        return model
+    groups = model.weight_groups
+    if quantization is not None:
+        groups = tuple(_quantised(group, quantization) for group in groups)
+    if dtype == "float32":
+        groups = tuple(replace(group, loaded_bytes=2 * group.loaded_bytes) for group in groups)
+        return replace(
+            model, weight_groups=groups, dtype=dtype, rotary_bytes=2 * model.rotary_bytes
+        )
+    return replace(model, weight_groups=groups, dtype=model.dtype if dtype == "auto" else dtype)
+
+
+def _quantised(group: WeightGroup, method: str) -> WeightGroup:
+    """Only linear layers and experts; embedding, head, norms and towers stay."""
+    if method not in _ONLINE_BYTES:
+        known = ", ".join(_ONLINE_BYTES)
+        raise InvalidSpecError(
+            (f"quantization {method!r} cannot be applied to an unquantised checkpoint; of {known}",)
+        )
+    if group.place != "layer" or group.shard not in _LINEAR:
+        return group
+    size = round(group.loaded_bytes * _ONLINE_BYTES[method] / _CHECKPOINT_BYTES)
+    return replace(group, loaded_bytes=size)
