@@ -101,26 +101,25 @@ def summary(gpus: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What `kubectl get` shows: products, their number, and the least any of them offers."""
     if not gpus:
         return {"gpu": "", "count": "0", "memory": "", "free": "", "computeCapability": ""}
-    offered_bytes = [_offered_bytes(gpu["memory"]) for gpu in gpus]
-    least_bytes = min(offered_bytes)
-    free_bytes = min(
-        offered - gpu["memory"].get("foreignUsedBytes", 0)
-        for offered, gpu in zip(offered_bytes, gpus, strict=True)
-    )
-    known = all(offered_bytes)
+    memories = [
+        gpu["memory"]
+        for gpu in gpus
+        if gpu["health"]["state"] == "Healthy" and "totalBytes" in gpu["memory"]
+    ]
+    offered_bytes = [memory["totalBytes"] - memory.get("reservedBytes", 0) for memory in memories]
+    free_bytes = [
+        offered - memory.get("foreignUsedBytes", 0)
+        for offered, memory in zip(offered_bytes, memories, strict=True)
+    ]
     return {
         "gpu": ",".join(dict.fromkeys(gpu["product"] for gpu in gpus))[:128],
         "count": str(len(gpus)),
-        "memory": f"{least_bytes / GIB:.1f}Gi" if known else "",
-        "free": f"{free_bytes / GIB:.1f}Gi" if known else "",
+        "memory": f"{min(offered_bytes) / GIB:.1f}Gi" if memories else "",
+        "free": f"{min(free_bytes) / GIB:.1f}Gi" if memories else "",
         "computeCapability": ",".join(
             dict.fromkeys(gpu["computeCapability"] for gpu in gpus if "computeCapability" in gpu)
         ),
     }
-
-
-def _offered_bytes(memory: Mapping[str, Any]) -> int:
-    return int(memory.get("totalBytes", 0)) - int(memory.get("reservedBytes", 0))
 
 
 def _gpu(

@@ -1,0 +1,189 @@
+"""The agent as a process: what it writes, when, and how it ends."""
+
+import re
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from unit.agent.agents import Agent, host_root
+from unit.agent.gpunode_api import NODE_UID, GpuNodeApi, bound_token, kubeconfig
+from world import nvml
+
+
+@pytest.fixture
+def api():
+    with GpuNodeApi().running() as running:
+        yield running
+
+
+class World:
+    """Files an agent needs, and a scenario that may change under it."""
+
+    def __init__(self, api, folder):
+        self.api, self.folder = api, folder
+        self.root = host_root(folder / "host")
+        self.kubeconfig = kubeconfig(folder, api.url, bound_token())
+        self.path = folder / "node.scenario"
+        self.closed = folder / "closed"
+
+    def scenario(self, product="NVIDIA-L40S", count=2, **changes):
+        return nvml.scenario(product, count, path=self.path, shutdown_file=self.closed, **changes)
+
+    def agent(self, **more):
+        return Agent(self.path, self.root, self.kubeconfig, **more)
+
+
+@pytest.fixture
+def world(api, tmp_path):
+    made = World(api, tmp_path)
+    made.scenario()
+    return made
+
+
+def ready(status):
+    return status["conditions"][0]["status"]
+
+
+def test_it_creates_its_object_owned_by_its_node_and_then_writes_only_news(api, world):
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        created, first = api.writes
+        assert created["metadata"] == {
+            "name": "n1",
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": NODE_UID}
+            ],
+        }
+        assert "status" not in created
+        assert len(first["status"]["gpus"]) == 2
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first["status"]["observedAt"])
+        assert api.queries == ["fieldManager=shipfitter-agent&force=true"] * 2
+
+        world.scenario(count=3)
+        api.wait_for(lambda: len(api.status_writes()) == 2)
+        assert len(api.status_writes()[-1]["gpus"]) == 3
+
+        world.scenario(count=3, used_mib=2)  # breathing is no news
+        world.scenario(count=3, gpus={0: {"compute_mode": 2}})
+        api.wait_for(lambda: len(api.status_writes()) == 3)
+        health = api.status_writes()[-1]["gpus"][0]["health"]
+        assert health == {"state": "Unhealthy", "reason": "ComputeModeProhibited"}
+        since = {status["conditions"][0]["lastTransitionTime"] for status in api.status_writes()}
+        assert len(since) == 1
+
+        assert agent.resident_bytes() < 60 * 2**20
+        assert agent.stop() == 0
+        assert world.closed.exists()
+
+
+def test_a_driver_that_goes_and_comes_back_is_a_condition_and_keeps_the_measurement(api, world):
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        world.scenario(init=9, fail={"nvmlDeviceGetCount_v2": 1})
+        api.wait_for(lambda: ready(api.status_writes()[-1]) == "False")
+        gone = api.status_writes()[-1]
+        assert gone["conditions"][0]["reason"] in {"Uninitialized", "DriverNotLoaded"}
+        assert gone["gpus"] == api.status_writes()[0]["gpus"]
+        world.scenario()
+        api.wait_for(lambda: ready(api.status_writes()[-1]) == "True")
+        assert agent.stop() == 0
+
+
+def test_an_earlier_agents_measurement_outlives_a_restart_without_driver(api, world):
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        agent.stop()
+    world.scenario(init=18)
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 2)
+        last = api.status_writes()[-1]
+        assert last["conditions"][0]["reason"] == "LibRmVersionMismatch"
+        assert len(last["gpus"]) == 2
+        agent.stop()
+
+
+def test_lost_devices_end_the_agent_so_that_the_container_is_made_anew(api, world):
+    world.scenario(init=999)
+    with world.agent() as agent:
+        assert agent.process.wait(timeout=30) == 1
+        assert "exiting so that it is made anew" in agent.process.stderr.read()
+    assert api.status_writes()[-1]["conditions"][0]["reason"] == "UnknownError"
+
+
+def test_a_replaced_token_is_read_when_the_old_one_is_refused(api, world):
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        renewed = bound_token(serial=2)
+        (world.folder / "token").write_text(renewed)
+        api.accepted = renewed
+        world.scenario(count=4)
+        api.wait_for(lambda: len(api.status_writes()) == 2)
+        agent.stop()
+
+
+def test_it_waits_as_long_as_the_server_wishes(api, world):
+    api.refusals = [(429, {"Retry-After": "1"}), (503, {})]
+    begin = time.monotonic()
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        assert time.monotonic() - begin >= 1
+        agent.stop()
+
+
+def test_a_token_of_another_node_owns_nothing(api, world):
+    (world.folder / "token").write_text(bound_token(node="n2"))
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        assert api.writes[0]["metadata"] == {"name": "n1"}
+        agent.stop()
+
+
+def test_a_rise_of_foreign_memory_is_written_once_and_an_engine_is_no_stranger(api, world):
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        world.scenario(gpus={0: {"used_mib": 1000}})
+        api.wait_for(lambda: len(api.status_writes()) == 2)
+        used = [gpu["memory"]["foreignUsedBytes"] for gpu in api.status_writes()[-1]["gpus"]]
+        assert used == [1024 * 2**20, 0]
+        busy = {"used_mib": 40000, "processes": "4711:39000"}
+        world.scenario(gpus={0: busy, 1: busy | {"compute_mode": 3}})  # the mode makes it news
+        api.wait_for(lambda: len(api.status_writes()) == 3)
+        used = [gpu["memory"]["foreignUsedBytes"] for gpu in api.status_writes()[-1]["gpus"]]
+        assert used == [1024 * 2**20, 0]
+        agent.stop()
+
+
+def probe(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_probes_tell_ready_after_a_pass_and_why_not_before(api, world, unused_port):
+    world.scenario(init=9)
+    with world.agent(listen=f"127.0.0.1:{unused_port}") as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        assert probe(unused_port, "/healthz") == (200, "ok\n")
+        status, text = probe(unused_port, "/readyz")
+        assert (status, "DriverNotLoaded" in text) == (503, True)
+        assert probe(unused_port, "/")[0] == 404
+        world.scenario()
+        api.wait_for(lambda: ready(api.status_writes()[-1]) == "True")
+        deadline = time.monotonic() + 10
+        while probe(unused_port, "/readyz")[0] != 200:
+            assert time.monotonic() < deadline
+        agent.stop()
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]
