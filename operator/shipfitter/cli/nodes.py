@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from shipfitter.core.capacity import node_capacity
+from shipfitter.core.node_capacity import node_capacity
 from shipfitter.core.gpus import nearest_products, resolve_product
 from shipfitter.core.inventory import CapacitySource, Device, NodeCapacity
 from shipfitter.errors import InvalidSpecError

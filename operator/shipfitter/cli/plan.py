@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def run_plan(
     return max(codes, key=(EXIT_FITS, EXIT_BORDERLINE, EXIT_NO_FIT, EXIT_MISTAKE).index)
 
 
-def _bodies(file: Path) -> list[Mapping[str, Any]]:
+def _bodies(file: Path) -> Sequence[Mapping[str, Any]]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         documents = [body for body in yaml.safe_load_all(text) if body]

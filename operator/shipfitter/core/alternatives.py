@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from shipfitter.core.candidate import Candidate, Sizing
 from shipfitter.core.candidates import candidates, gpu_counts
-from shipfitter.core.intent import Intent, Wanted
+from shipfitter.core.intent import Intent, ModelChoice, Wanted
 from shipfitter.core.inventory import Pool
 from shipfitter.core.sizing import size
 
@@ -36,15 +36,18 @@ def allows(sizing: Sizing) -> str:
 
 def named(sizing: Sizing) -> str:
     """Model and GPUs of a sizing, for a person."""
-    return f"{sizing.model.facts.name} on {sizing.gpus_per_replica} × {sizing.pool.product}"
+    return f"{short(sizing.model)} on {sizing.gpus_per_replica} × {sizing.pool.product}"
+
+
+def short(model: ModelChoice) -> str:
+    """The model's name without its organisation."""
+    return model.facts.name.rsplit("/", 1)[-1]
 
 
 def better_choices(
     intent: Intent, pools: tuple[Pool, ...], best: Sizing
 ) -> tuple[Alternative, ...]:
     """At most three: an fp8 cache, the next model in the list, the next GPU count, another pool."""
-    if best.preferred_reached == 2:
-        return ()
     found: list[Alternative] = []
     for summary, sizing in _neighbours(intent, pools, best):
         if sizing is not None and _is_better(sizing, best):
@@ -73,7 +76,7 @@ def _neighbours(
     later = intent.models[intent.models.index(best.model) + 1 :]
     for model in later[:1]:
         yield (
-            f"{model.facts.name}, same GPUs",
+            f"{short(model)}, same GPUs",
             _first(candidates(intent, best.pool, model, count), intent),
         )
     free = replace(intent, tensor_parallel_size=None, max_gpus_per_replica=16)

@@ -7,7 +7,8 @@ from shipfitter.core.candidate import Candidate
 from shipfitter.core.gpus import normalise_product, resolve_product
 from shipfitter.core.intent import Intent, ModelChoice
 from shipfitter.core.inventory import Pool
-from shipfitter.core.weights import ParallelLayout, layout_problems
+from shipfitter.core.legality import layout_problems
+from shipfitter.core.weights import ParallelLayout
 
 # fp8 caches have a backend from Ada on. Source: vLLM platforms/cuda.py, attention back ends.
 LEAST_FP8_CACHE_CAPABILITY = (8, 9)

@@ -21,6 +21,7 @@ class Goals:
     preferred_seqs: int
     typical: int
     native_len: int
+    seqs_stated: bool  # the user named a preference; the default is only a cap
 
     @classmethod
     def of(cls, intent: Intent, model: ModelChoice, settings: EngineSettings) -> "Goals":
@@ -51,4 +52,5 @@ class Goals:
             preferred_seqs=preferred_seqs,
             typical=min(intent.typical, preferred_len),
             native_len=native,
+            seqs_stated=intent.max_num_seqs.preferred is not None,
         )

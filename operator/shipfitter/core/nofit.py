@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shipfitter.core.alternatives import MOST_ALTERNATIVES, Alternative, allows, named
+from shipfitter.core.alternatives import MOST_ALTERNATIVES, Alternative, allows, named, short
 from shipfitter.core.candidate import Shortfall, Sizing
 from shipfitter.core.candidates import candidates, gpu_counts, legal_layouts, usable_pools
 from shipfitter.core.gpus import resolve_product
 from shipfitter.core.intent import Intent, Wanted
 from shipfitter.core.inventory import CapacitySource, Pool, PoolNode
 from shipfitter.core.ladder import round_length
+from shipfitter.core.legality import layout_problems
 from shipfitter.core.shortfall import shortfall
 from shipfitter.core.sizing import size
-from shipfitter.core.weights import layout_problems
 from shipfitter.units import format_gib
 
 # Node types people can usually get, smallest first; used only to name what would do.
@@ -46,7 +46,7 @@ class NoFit:
 
 def no_fit(intent: Intent, pools: tuple[Pool, ...]) -> NoFit:
     """The facts of a wish that no pool meets."""
-    model = intent.models[0].facts
+    model = short(intent.models[0])
     usable = usable_pools(intent, pools)
     options = _would_fit(intent, pools)
     if not usable:
@@ -58,14 +58,15 @@ def no_fit(intent: Intent, pools: tuple[Pool, ...]) -> NoFit:
     if not misses:
         return NoFit(
             reason="DoesNotFit",
-            problem=f"{model.name} starts in no layout the GPUs here allow",
+            problem=f"{model} starts in no layout the GPUs here allow",
             would_fit=options,
             excluded=excluded[:3],
         )
     closest = min(misses, key=lambda miss: miss.needed_bytes / max(1, miss.usable_bytes))
     return NoFit(
         reason="DoesNotFit",
-        problem=f"{model.name} does not fit: {_miss_sentence(intent, closest, usable)}",
+        problem=f"{short(closest.candidate.model)} does not fit: "
+        f"{_miss_sentence(intent, closest, usable)}",
         closest=closest,
         would_fit=options,
         excluded=excluded[:3],
@@ -139,7 +140,9 @@ def _would_fit(intent: Intent, pools: tuple[Pool, ...]) -> tuple[Alternative, ..
         sizing = _fewest(wish, usable_pools(wish, offered))
         if sizing is not None:
             text = summary.format(named=named(sizing), length=sizing.max_model_len)
-            found.append(Alternative(text, allows(sizing)))
+            option = Alternative(text, allows(sizing))
+            if option not in found:
+                found.append(option)
         if len(found) == MOST_ALTERNATIVES:
             break
     return tuple(found)

@@ -132,21 +132,20 @@ def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
         reason = f"the fewest that hold {format_gib(best.model.facts.checkpoint_bytes)} of weights"
         if intent.max_model_len.preferred or intent.max_num_seqs.preferred:
             reason = "the fewest that come near the preferred values"
-    rivals = sorted({s.pool.product for s in fitting if s.pool.name != best.pool.name})
+    rivals = [sizing for sizing in fitting if sizing.pool.name != best.pool.name]
     if not rivals:
         return f"{count} × {product}: {reason}"
-    shown = ", ".join(rivals[:3]) + (" …" if len(rivals) > 3 else "")
-    return f"{count} × {product}: {reason}; {_edge(intent, best, fitting)} than {shown}"
+    rival = min(rivals, key=lambda sizing: _rank(intent, sizing))
+    edge = _edge(_rank(intent, best), _rank(intent, rival))
+    return f"{count} × {product}: {reason}; rather than {rival.pool.product}, {edge}"
 
 
-def _edge(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
-    """What decided against the other pools, in the order of the ranking."""
-    rivals = [sizing for sizing in fitting if sizing.pool.name != best.pool.name]
-    mine, theirs = _rank(intent, best), min(_rank(intent, rival) for rival in rivals)
+def _edge(mine: tuple[object, ...], theirs: tuple[object, ...]) -> str:
+    """What decided against the next best pool, in the order of the ranking."""
     if mine[0] != theirs[0]:
-        return "more of its GPUs are free"
+        return "since enough of its GPUs are free"
     if mine[1] != theirs[1]:
-        return "it reaches more of the preferred length and sequences"
+        return "since it reaches more of the preferred length and sequences"
     if mine[2] != theirs[2]:
-        return "a smaller GPU that does as well"
-    return "first by name"
+        return "since it reaches as much with a smaller GPU"
+    return "since its pool comes first by name"

@@ -110,22 +110,39 @@ class Solver:
             ladder: tuple[int, ...] = (self.candidate.settings.max_num_seqs,)
         else:
             ladder = sequence_ladder(max(1, most))
-        steps: dict[int, _Step | None] = {}
-
-        def fits(seqs: int) -> bool:
-            steps[seqs] = self.step(seqs, batched, self.goals.preferred_len)
-            return self.admits(steps[seqs], seqs)
-
-        best = last_true(ladder, fits)
-        if best is None:
+        best, chosen = self.most_sequences(ladder, batched)
+        if chosen is None:
             return None
-        chosen = steps[best]
-        assert chosen is not None
         if self.intent.size_for is SizeFor.WORST_CASE:
             seqs, length = self.worst_case(chosen, best)
         else:
             seqs, length = best, self.length(chosen)
         return _Found(chosen, seqs, length)
+
+    def most_sequences(self, ladder: tuple[int, ...], batched: int) -> tuple[int, _Step | None]:
+        """The largest value of the ladder that fits, with its memory.
+
+        Fewer sequences leave more cache, so what runs under the largest value surely fits: the
+        search climbs from there.
+        """
+        steps: dict[int, _Step | None] = {}
+
+        def fits(seqs: int) -> bool:
+            if seqs not in steps:
+                steps[seqs] = self.step(seqs, batched, self.goals.preferred_len)
+            return self.admits(steps[seqs], seqs)
+
+        if fits(ladder[-1]):
+            return ladder[-1], steps[ladder[-1]]
+        largest = steps[ladder[-1]]
+        sure = largest.running(self.goals.typical) if largest else 0
+        start = bisect_right(ladder, sure) - 1
+        if start >= 0 and fits(ladder[start]):
+            while start + 1 < len(ladder) and fits(ladder[start + 1]):
+                start += 1
+            return ladder[start], steps[ladder[start]]
+        best = last_true(ladder, fits)
+        return (best, steps[best]) if best is not None else (0, None)
 
     def length(self, step: _Step) -> int:
         """The length one request may have of this cache, by preference."""
@@ -173,9 +190,19 @@ class Solver:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """The numbers under one value of batched tokens."""
+
     step: _Step
     seqs: int
     length: int
+
+    def meets(self, goals: Goals) -> bool:
+        return self.seqs >= goals.min_seqs and self.length >= goals.min_len
+
+    def frees_much(self, other: "_Found") -> bool:
+        """Whether this has so much more cache than the other, and no shorter a request."""
+        mine, theirs = self.step.budget.kv_cache_bytes.low, other.step.budget.kv_cache_bytes.low
+        return self.length >= other.length and mine > theirs * WORTHWHILE_CACHE_GAIN
 
 
 def batched_steps(candidate: Candidate) -> tuple[int, ...]:
@@ -202,24 +229,22 @@ def _least_batched(candidate: Candidate) -> int:
 
 
 def _search(candidate: Candidate, goals: Goals, intent: Intent, *, point: bool) -> Sizing | None:
+    """The batched tokens that serve best: as many as reach the preferred length, fewer where that
+    (or a minimum) needs it, and fewer still while a halving frees much cache.
+    """
     solver = Solver(candidate, goals, intent, point=point)
-    best: _Found | None = None
+    chosen: _Found | None = None
     for batched in batched_steps(candidate):
         found = solver.at(batched)
-        if found is not None and (found.seqs < goals.min_seqs or found.length < goals.min_len):
-            found = None
-        if best is not None:
-            if found is None:
-                break
-            lifts = best.length < goals.preferred_len <= found.length
-            gains = (
-                found.step.budget.kv_cache_bytes.low
-                > best.step.budget.kv_cache_bytes.low * WORTHWHILE_CACHE_GAIN
-            )
-            if not (lifts or gains):
-                break
-        best = found or best
-    return None if best is None else _sizing(solver, best)
+        if found is None or not found.meets(goals):
+            continue
+        if chosen is None or found.length >= goals.preferred_len > chosen.length:
+            chosen = found
+        elif found.frees_much(chosen):
+            chosen = found
+        elif chosen.length >= goals.preferred_len:
+            break
+    return None if chosen is None else _sizing(solver, chosen)
 
 
 def _sizing(solver: Solver, found: _Found) -> Sizing | None:
@@ -250,8 +275,8 @@ def _sizing(solver: Solver, found: _Found) -> Sizing | None:
         limited_by=_limited_by(solver, found, final),
         one_request_share=final.layout.pages(found.length) / final.usable_blocks,
         native_len=solver.goals.native_len,
-        preferred_reached=(found.seqs >= solver.goals.preferred_seqs)
-        + (found.length >= solver.goals.preferred_len),
+        preferred_reached=(found.length >= solver.goals.preferred_len)
+        + (not solver.goals.seqs_stated or found.seqs >= solver.goals.preferred_seqs),
     )
 
 

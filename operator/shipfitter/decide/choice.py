@@ -1,6 +1,8 @@
 """Which plan holds now: the kept one, a fresh one, or none; and what to say of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
@@ -38,7 +40,7 @@ def choose(
     kept: Plan | None,
     *,
     resizing: Resizing,
-    prior_conditions: tuple[dict[str, object], ...],
+    prior_conditions: tuple[Mapping[str, Any], ...],
     now_seconds: float,
 ) -> Choice:
     """Keep what still works unless the gain is worth it; never give up what runs for nothing."""
@@ -101,7 +103,7 @@ def _keep(plan: Plan, drifted: Condition, *, look_again: float | None = None) ->
 class _Waiting:
     """How long a drift has lasted: the stored condition is the clock, so a restart loses nothing."""
 
-    conditions: tuple[dict[str, object], ...]
+    conditions: tuple[Mapping[str, Any], ...]
     now_seconds: float
 
     def left(self, reason: str, patience_seconds: float) -> float:

@@ -146,10 +146,8 @@ def _scales(
 
 def _has(live: LiveWorkload, how: Strategy) -> bool:
     rolling = live.body.get("spec", {}).get("strategy", {}).get("rollingUpdate", {})
-    return (
-        rolling.get("maxSurge") == how.max_surge
-        and rolling.get("maxUnavailable") == how.max_unavailable
-    )
+    has = (rolling.get("maxSurge"), rolling.get("maxUnavailable"))
+    return has == (how.max_surge, how.max_unavailable)
 
 
 def _delete(workload: LiveWorkload) -> Delete:

@@ -1,6 +1,7 @@
 """The parsed resource and its pins as the solve's input."""
 
 from dataclasses import replace
+from typing import Any
 
 from shipfitter.api.engine_args import pinned_flags
 from shipfitter.api.model_deployment import ModelDeployment, WantedSequences, WantedTokens
@@ -10,6 +11,12 @@ from shipfitter.core.model import ModelFacts
 from shipfitter.core.weights import ParallelLayout
 
 # Flags a user may pin, by the name of the setting they fix.
+LAYOUT = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "enable_expert_parallel",
+)
 PINNABLE = (
     "max_model_len",
     "max_num_seqs",
@@ -37,13 +44,8 @@ def intent_of(
 ) -> Intent:
     """What the user wants; flags among engine.args are pins the rest is solved around."""
     spec, workload, gpus = resource.spec, resource.spec.workload, resource.spec.gpus
-    pins = pinned_flags(spec.engine.args)
-    layout = ParallelLayout(
-        tensor_parallel_size=int(pins.get("tensor_parallel_size") or 1),
-        pipeline_parallel_size=int(pins.get("pipeline_parallel_size") or 1),
-        data_parallel_size=int(pins.get("data_parallel_size") or 1),
-        enable_expert_parallel=bool(pins.get("enable_expert_parallel", False)),
-    )
+    pins: dict[str, Any] = dict(pinned_flags(spec.engine.args))
+    layout = ParallelLayout(**{name: pins[name] for name in LAYOUT if name in pins})
     engine = EngineSettings(version=version, layout=layout)
     engine = replace(engine, **{name: pins[name] for name in PINNABLE if name in pins})
     pinned_tp = pins.get("tensor_parallel_size") or gpus.tensor_parallel_size
