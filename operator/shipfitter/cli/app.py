@@ -79,9 +79,9 @@ def plan(
 @app.command()
 def crd() -> None:
     """Print the CustomResourceDefinitions (kubectl apply --server-side -f -)."""
-    from shipfitter.api.crd import crd_yaml
+    from shipfitter.api.crd import KINDS, crd_yaml
 
-    typer.echo(crd_yaml(), nl=False)
+    typer.echo("---\n".join(crd_yaml(kind.name) for kind in KINDS), nl=False)
 
 
 @app.command()

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shipfitter.core.kvcache import kv_bytes_per_token
+from shipfitter.core.engines import EngineVersion, derived_max_model_len
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.token_bytes import kv_bytes_per_token
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.world import LivePod, World
 from shipfitter.status.availability import available, ready
@@ -41,7 +42,7 @@ def status_of(report: Report) -> dict[str, Any]:
         key: prior[key] for key in ("model", "engine", "lastGoodPlan", "observed") if key in prior
     }
     if report.facts is not None:
-        status["model"] = _model(report.uri, report.facts)
+        status["model"] = _model(report.uri, report.facts, report.engine_version)
         status["engine"] = {"image": report.engine_image, "version": report.engine_version}
     if report.plan_record is not None:
         status["plan"] = report.plan_record
@@ -110,8 +111,10 @@ def _gpus(report: Report) -> str:
     return f"{first.get('gpusPerReplica')} × {first.get('gpuProduct')} in pool {first.get('pool')}"
 
 
-def _model(uri: str, facts: ModelFacts) -> dict[str, Any]:
+def _model(uri: str, facts: ModelFacts, version: str) -> dict[str, Any]:
+    native = derived_max_model_len(facts, EngineVersion.parse(version))
     model = {
+        "nativeMaxModelLen": native,
         "uri": uri,
         "architecture": facts.architecture,
         "weightsBytes": facts.checkpoint_bytes,
