@@ -70,8 +70,10 @@ def _run(given: dict[str, Any], version: Version, log: EngineLog) -> int:
         return 1
     _announce(log, settings, checkpoint)
     if given.get("headless"):  # a follower of another pod: it serves nothing
+        ends = {signal.SIGTERM, signal.SIGINT}
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
         log.say("entrypoints.cli.serve:198", "Launching vLLM headless multiproc executor")
-        signal.sigwait({signal.SIGTERM, signal.SIGINT})
+        signal.sigwait(ends)
         return 0
     start = Start(
         log=log,

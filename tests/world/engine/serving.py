@@ -7,6 +7,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from dataclasses import fields
@@ -35,6 +36,11 @@ class EngineServer(ThreadingHTTPServer):
         self.ended = threading.Event()
         self.lock = threading.Lock()
         self.keys = _api_keys(started)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no error of the engine."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def serve_until_ended(self, die_after_seconds: float | None) -> str | None:
         """Serve; returns why it died, None after SIGTERM."""

@@ -27,6 +27,8 @@ def _traceback(frames: list[Frame], last: str) -> str:
 
 def of_core(phase: str, error: str) -> str:
     """In the core process, a single rank: the worker lives there."""
+    if phase == "run":
+        return _traceback([CORE[0], *PHASES[phase]], error)
     through = EXECUTOR if phase in ("free memory", "load") else CACHES
     return _traceback([*CORE, *through, *PHASES[phase]], error)
 
