@@ -9,6 +9,9 @@ from shipfitter.core.modules import Module, attention_modules, linear, mlp_modul
 from shipfitter.core.special_modules import mixer_modules
 from shipfitter.core.text_config import TextConfig
 
+# Prediction layers that carry copies of embedding and head in the file.
+_REPEATS_EMBEDDING = frozenset(("deepseek_v3", "glm4_moe"))
+
 
 def text_modules(
     config: TextConfig,
@@ -121,6 +124,6 @@ def prediction_modules(
         yield from layer_modules(prefix, last, config, architecture, moe)
         yield plain(f"{prefix}.eh_proj", hidden, 2 * hidden)
         yield plain(f"{prefix}.norm", 3, hidden)
-        if config.model_type == "deepseek_v3":  # repeats embedding and head in the layer
+        if config.model_type in _REPEATS_EMBEDDING:
             yield plain(f"{prefix}.embed_tokens", config.count("vocab_size"), hidden)
             yield plain(f"{prefix}.shared_head.head", config.count("vocab_size"), hidden)
