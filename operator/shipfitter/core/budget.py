@@ -102,19 +102,20 @@ def _stage_budget(model: ModelFacts, settings: EngineSettings, gpu: Gpu, stage: 
     """
     last = stage == settings.layout.pipeline_parallel_size - 1
     held = _weights(SameModel(model), settings.layout, stage)
-    peak = activation(model, settings, gpu, first_stage=stage == 0, last_stage=last)
-    overhead = overhead_parts(model, settings, gpu, peak)
+    transient = activation(model, settings, gpu, first_stage=stage == 0, last_stage=last)
+    peak = transient.peak
+    overhead = overhead_parts(model, settings, gpu, transient)
     graphs = graph_bytes(model, settings)
     charged = graphs if charges_graphs(settings) else Estimate.exactly(0)
     weights = Estimate.around(held, low_percent=100, high_percent=101)
-    used = sum_of((weights, *overhead, peak.peak, charged))
+    used = sum_of((weights, *overhead, peak, charged))
     requested_bytes = _requested(settings, gpu, used.point)
     return Budget(
         total_bytes=gpu.total_bytes,
         requested_bytes=requested_bytes,
         weights_bytes=held,
         overhead_bytes=sum(part.point for part in overhead),
-        activation_bytes=peak.peak.point,
+        activation_bytes=peak.point,
         cuda_graph_bytes=charged.point,
         kv_cache_bytes=_cache(settings, requested_bytes, used),
         not_requested_bytes=gpu.total_bytes - requested_bytes,

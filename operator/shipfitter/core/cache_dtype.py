@@ -1,6 +1,7 @@
 """The dtype a cache really has: asked for, declared by the checkpoint, or forced by a backend."""
 
-from shipfitter.core.model import LayerKind, ModelFacts
+from shipfitter.core.model import ModelFacts
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 from shipfitter.errors import InvalidSpecError
 
@@ -10,6 +11,7 @@ _ONE_BYTE = frozenset(
 _MODEL_DTYPE_BYTES = {"float32": 4, "float": 4}  # every other model dtype takes two
 _ASKED_TWO_BYTES = frozenset({"bfloat16", "float16", "half"})
 _OTHER = frozenset({"auto", "nvfp4", "int4_per_token_head", "fp8_ds_mla", "nvfp4_ds_mla"})
+_KNOWN = _ONE_BYTE | _ASKED_TWO_BYTES | _OTHER
 SPARSE_ROW_BYTES = {"fp8_ds_mla": 656, "nvfp4_ds_mla": 352}
 # Source: vLLM vllm/v1/kv_cache_interface.py: one fp32 scale for keys and one for values.
 PER_HEAD_SCALES_BYTES = 8
@@ -58,7 +60,7 @@ def cache_dtype_for(
 
     Raises InvalidSpecError for a dtype that no backend of this engine and card takes.
     """
-    if asked not in _ONE_BYTE | _ASKED_TWO_BYTES | _OTHER:
+    if asked not in _KNOWN:
         raise InvalidSpecError(
             (
                 f"kvCacheDtype: sizes of this dtype are not known, got {asked!r}; use auto, "
@@ -68,9 +70,10 @@ def cache_dtype_for(
     dtype = asked
     if asked == "auto" and model.quantization is not None:
         dtype = model.quantization.kv_cache_scheme or "auto"
-    if any(layer.indexer_bytes_per_token for layer in model.layers):
+    traits = traits_of(model)
+    if traits.is_sparse:
         return _sparse(model, dtype, version, compute_capability)
-    if dtype == "nvfp4" and any(layer.kind is LayerKind.MLA for layer in model.layers):
+    if dtype == "nvfp4" and traits.has_latent:
         raise InvalidSpecError(
             ("kvCacheDtype: latent attention takes no nvfp4 cache, got 'nvfp4'; use auto or fp8",)
         )

@@ -15,6 +15,7 @@ from shipfitter.core.defaults import LISTED_FOR_PREFIX_CACHING
 from shipfitter.core.model import LayerFacts, LayerKind, ModelFacts, StateShape
 from shipfitter.core.releases import rules_for
 from shipfitter.core.rules import EngineRules
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 from shipfitter.errors import UnknownArchitectureError
 from shipfitter.units import ceil_div, round_up
@@ -147,13 +148,9 @@ def _latent_bytes(layer: LayerFacts, model: ModelFacts, key: CacheKey, dtype: st
             elements = round_up(elements, _PADS_LATENT_TO)
         row_bytes = side_bytes(elements, dtype, model)
     indexer_bytes = layer.indexer_bytes_per_token
-    if rules_for(key.version).indexer_on_every_layer and _is_sparse(model):
+    if rules_for(key.version).indexer_on_every_layer and traits_of(model).is_sparse:
         indexer_bytes = INDEXER_BYTES
     return row_bytes + indexer_bytes
-
-
-def _is_sparse(model: ModelFacts) -> bool:
-    return any(layer.indexer_bytes_per_token for layer in model.layers)
 
 
 def state_bytes(state: StateShape | None, model: ModelFacts, key: CacheKey) -> int:
@@ -216,7 +213,7 @@ def prefills_gdn_in_flashinfer(model: ModelFacts, key: CacheKey) -> bool:
     """
     if key.compute_capability is None or key.compute_capability < (9, 0):
         return False
-    return any(layer.state is not None and layer.state.family == "gdn" for layer in model.layers)
+    return "gdn" in traits_of(model).state_families
 
 
 def keeps_state_per_block(model: ModelFacts, key: CacheKey) -> bool:

@@ -1,5 +1,6 @@
 """CUDA graph capture: which batch sizes the engine records."""
 
+from bisect import bisect_right
 from functools import lru_cache
 
 from shipfitter.core.rules import EngineRules
@@ -32,6 +33,18 @@ def largest_capture_size(
     return min(2 * max_num_seqs * tokens_per_sequence, largest, max_num_batched_tokens)
 
 
+_COARSE_FROM, _COARSE_STEP, _STEP = 256, 16, 8
+_LARGEST_GRID = 8192  # beyond any --max-cudagraph-capture-size seen
+
+
+@lru_cache(maxsize=64)
+def _grid(fine_steps: bool, tokens_per_sequence: int) -> tuple[int, ...]:
+    """Every size the engine could capture, ascending; drafts add multiples of a step's tokens."""
+    coarse = range(_COARSE_FROM, _LARGEST_GRID + 1, _STEP if fine_steps else _COARSE_STEP)
+    sizes = (1, 2, 4, *range(_STEP, _COARSE_FROM, _STEP), *coarse)
+    return tuple(sorted({*sizes, *(size * tokens_per_sequence for size in sizes)}))
+
+
 @lru_cache(maxsize=4096)
 def capture_sizes(
     *,
@@ -49,13 +62,12 @@ def capture_sizes(
     ...                   max_num_batched_tokens=2048, tokens_per_sequence=1))
     51
     """
-    sizes = {1, 2, 4, *range(8, 256, 8)}
-    sizes.update(range(256, largest + 1, 8 if fine_steps else 16))
-    if tokens_per_sequence > 1:
-        sizes.update([size * tokens_per_sequence for size in sizes])
-    if not fine_steps:
-        sizes.update((max_num_seqs, max_num_batched_tokens))
-    return tuple(sorted(size for size in sizes if size <= largest))
+    grid = _grid(fine_steps, tokens_per_sequence)
+    sizes = grid[: bisect_right(grid, largest)]
+    if fine_steps:
+        return sizes
+    odd = {max_num_seqs, max_num_batched_tokens}.difference(sizes)
+    return tuple(sorted((*sizes, *(size for size in odd if size <= largest))))
 
 
 def full_decode_sizes(
@@ -64,4 +76,4 @@ def full_decode_sizes(
     """The sizes captured once more as whole decode graphs."""
     if not rules.captures_full_decode:
         return ()
-    return tuple(size for size in sizes if size <= max_num_seqs * tokens_per_sequence)
+    return sizes[: bisect_right(sizes, max_num_seqs * tokens_per_sequence)]

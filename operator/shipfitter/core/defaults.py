@@ -1,7 +1,8 @@
 """What the engine takes where nothing is asked: batch sizes, runner, prefix caching, block size."""
 
-from shipfitter.core.model import LayerKind, ModelFacts
+from shipfitter.core.model import ModelFacts
 from shipfitter.core.rules import BatchTier, EngineRules, HybridPrefixCaching
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 
 # Source: vLLM vllm/config/cache.py CacheConfig.DEFAULT_BLOCK_SIZE.
@@ -83,8 +84,7 @@ def whole_item_tokens(model: ModelFacts, version: EngineVersion) -> int:
 
     Gemma 4's E series, the one that shares caches between layers, looks back only (one log).
     """
-    shares_caches = any(layer.kind is LayerKind.NONE for layer in model.layers)
-    if version < _WHOLE_ITEMS_SINCE or shares_caches or not model.is_multimodal:
+    if version < _WHOLE_ITEMS_SINCE or not model.is_multimodal or traits_of(model).shares_caches:
         return 0
     return _LARGEST_ITEM_TOKENS.get(model.architecture, 0)
 
@@ -93,7 +93,7 @@ def model_runner(model: ModelFacts, version: EngineVersion) -> str:
     """V1 or V2: the runner a generative model gets unless the environment says otherwise."""
     if version >= _V2_FOR_ALL:
         return "V2"
-    if version >= _V2_FOR_DENSE and model.moe is None and not _has_state(model):
+    if version >= _V2_FOR_DENSE and model.moe is None and not traits_of(model).has_state:
         return "V2"
     if version < _V2_QUANTISED and model.quantization is not None:
         return "V1"
@@ -103,19 +103,16 @@ def model_runner(model: ModelFacts, version: EngineVersion) -> str:
     return "V2" if listed else "V1"
 
 
-def _has_state(model: ModelFacts) -> bool:
-    return any(layer.kind is LayerKind.STATE for layer in model.layers)
-
-
 def caches_prefixes(model: ModelFacts, rules: EngineRules, asked: bool | None) -> bool:
     """Whether prefixes are cached in the end.
 
     Source: vLLM vllm/engine/arg_utils.py _set_default_chunked_prefill_and_prefix_caching_args,
     vllm/config/model.py is_prefix_caching_supported.
     """
-    if not _has_state(model):
+    traits = traits_of(model)
+    if not traits.has_state:
         return not rules.legacy_engine if asked is None else asked
-    if not model.is_hybrid:
+    if not traits.is_hybrid:
         return False
     match rules.hybrid_prefix_caching:
         case HybridPrefixCaching.NEVER:
@@ -139,10 +136,10 @@ def block_tokens(
 
     Source: vLLM vllm/platforms/cuda.py _get_backend_priorities, and each backend's own sizes.
     """
-    latent = [layer for layer in model.layers if layer.kind is LayerKind.MLA]
-    if not latent:
+    traits = traits_of(model)
+    if not traits.has_latent:
         return DEFAULT_BLOCK_TOKENS
-    if any(layer.indexer_bytes_per_token for layer in latent):
+    if traits.is_sparse:
         return LATENT_KERNEL_BLOCK_TOKENS
     major = compute_capability[0] if compute_capability else 0
     if major == 10:

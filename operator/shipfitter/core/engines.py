@@ -228,7 +228,7 @@ def _captured(
     if settings.enforce_eager:
         return (), 0
     if settings.cudagraph_capture_sizes is not None:
-        sizes = settings.cudagraph_capture_sizes
+        sizes = tuple(sorted(settings.cudagraph_capture_sizes))
         return sizes, max(sizes, default=0)
     largest = settings.max_cudagraph_capture_size
     if largest is None:

@@ -3,7 +3,8 @@
 from shipfitter.core.capture import full_decode_sizes
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.estimate import Estimate
-from shipfitter.core.model import LayerKind, ModelFacts
+from shipfitter.core.model import ModelFacts
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 from shipfitter.units import MIB
 
@@ -38,7 +39,7 @@ def graph_bytes(model: ModelFacts, settings: EngineSettings) -> Estimate:
     captured = (len(sizes) + len(full)) * layers * per_layer
     if model.moe is not None:
         captured = captured * MORE_KERNELS_PERCENT // 100
-    if any(layer.kind is LayerKind.STATE for layer in model.layers):
+    if traits_of(model).has_state:
         captured = captured * MORE_KERNELS_PERCENT // 100
     return Estimate.around(first + captured, low_percent=LOW_PERCENT, high_percent=HIGH_PERCENT)
 

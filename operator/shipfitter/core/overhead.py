@@ -6,6 +6,7 @@ from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.estimate import Estimate
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.sampler import penalty_state_bytes, sampler_scratch_bytes
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 from shipfitter.units import GIB, MIB, ceil_div
 
@@ -140,7 +141,7 @@ _INDEXER_ROWS, _INDEXER_ROW_BYTES, _LATENT_ROW_BYTES = 8, 132, 576 * 2
 
 def _sparse_buffers_bytes(model: ModelFacts, settings: EngineSettings) -> int:
     """Prefill buffers of sparse attention: so many rows for each token of the longest request."""
-    if not any(layer.indexer_bytes_per_token for layer in model.layers):
+    if not traits_of(model).is_sparse:
         return 0
     length = settings.max_model_len or 0
     factor = 5 if length <= _SPARSE_LONG_TOKENS else 2

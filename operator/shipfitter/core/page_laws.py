@@ -11,6 +11,7 @@ from shipfitter.core.cache_specs import (
 from shipfitter.core.model import LayerKind, ModelFacts
 from shipfitter.core.releases import rules_for
 from shipfitter.core.rules import StateRule
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 
 # Source: vLLM vllm/multimodal: Whisper's encoder, where config.json does not say.
@@ -103,8 +104,7 @@ def _state_law(spec: LayerSpec, model: ModelFacts, key: CacheKey) -> PageLaw:
 
 def _checkpoint_pages(model: ModelFacts, key: CacheKey) -> int:
     """One more page where the prefill kernel can export the state at a block's end."""
-    families = {layer.state.family for layer in model.layers if layer.state is not None}
-    kept = families & set(rules_for(key.version).checkpoint_families)
-    if "gdn" in kept and not prefills_gdn_in_flashinfer(model, key):
-        kept.discard("gdn")
-    return 1 if kept else 0
+    families = traits_of(model).state_families & set(rules_for(key.version).checkpoint_families)
+    if not prefills_gdn_in_flashinfer(model, key):
+        families -= {"gdn"}
+    return 1 if families else 0
