@@ -71,7 +71,9 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture(autouse=True)
-def no_faults(hub: Hub) -> Iterator[None]:
+def no_faults(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     yield
     hub.switch()
 

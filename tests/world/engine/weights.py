@@ -54,7 +54,9 @@ def weight_bytes(checkpoint: Checkpoint, ranks: Ranks) -> list[int]:
         return [checkpoint.stored_bytes // (ranks.tensor * ranks.pipeline)] * ranks.pipeline
     text = text_config(checkpoint.config)
     layers = int(text.get("num_hidden_layers") or 0)
-    tied = bool(text.get("tie_word_embeddings", checkpoint.config.get("tie_word_embeddings")))
+    tied = bool(text.get("tie_word_embeddings")) or not any(
+        "lm_head" in name for name, _, _ in checkpoint.tensors
+    )
     held = [0] * ranks.pipeline
     for name, dtype, shape in checkpoint.tensors:
         size = _bytes_on_rank(name, dtype, shape, checkpoint.config, ranks)
@@ -69,7 +71,17 @@ def weight_bytes(checkpoint: Checkpoint, ranks: Ranks) -> list[int]:
             held[-1 if re.search(r"(^|\.)norm\.weight$", name) else 0] += size
             if tied and "embed_tokens" in name and ranks.pipeline > 1:
                 held[-1] += size
-    return [size + rope_bytes(text) for size in held]
+    absorbed = absorbed_bytes(checkpoint.config, ranks) * layers // ranks.pipeline
+    return [size + rope_bytes(text) + absorbed for size in held]
+
+
+def absorbed_bytes(config: Mapping[str, Any], ranks: Ranks) -> int:
+    """A layer's latent projections once more in 16 bits, where the stored ones are quantised."""
+    text = text_config(config)
+    if not text.get("kv_lora_rank") or not config.get("quantization_config"):
+        return 0
+    per_head = int(text["kv_lora_rank"]) * (text["qk_nope_head_dim"] + text["v_head_dim"])
+    return int(text["num_attention_heads"]) // ranks.tensor * per_head * 2
 
 
 def _bytes_on_rank(
