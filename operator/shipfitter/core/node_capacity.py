@@ -152,7 +152,7 @@ def _in_force(node: Mapping[str, Any], gpunode: Mapping[str, Any], *, stale: boo
     status = gpunode.get("status") or {}
     boot_id = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
     driver = (_metadata(node).get("labels") or {}).get("nvidia.com/cuda.driver-version.full")
-    return boot_id in (None, "", status.get("bootID")) and driver in (
+    return boot_id in (None, "", status.get("bootId")) and driver in (
         None,
         "",
         (status.get("driver") or {}).get("version"),

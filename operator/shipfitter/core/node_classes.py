@@ -29,6 +29,7 @@ class NodeGroup:
     nodes: tuple[NodeCapacity, ...]  # those that can take pods now
     signatures: frozenset[Signature]  # of these and of their kind that cannot, such as cordoned
     is_joined: bool = False  # of nodes that differ, because no label separates them
+    is_outlier: bool = False  # one node alone, with less than others of its class
 
     @property
     def usable_bytes(self) -> int:
@@ -85,6 +86,7 @@ def node_groups(nodes: Iterable[NodeCapacity]) -> list[NodeGroup]:
 def _groups_of_class(found: NodeClass, members: list[NodeCapacity]) -> Iterable[NodeGroup]:
     available = [node for node in members if is_available(node)]
     away = [node for node in members if not is_available(node)]
+    most_bytes = max(map(usable_bytes, available), default=0)
     for sizes in groups_around_medians([usable_bytes(node) for node in available]):
         nodes = tuple(node for node in available if usable_bytes(node) in sizes)
         kin = [node for node in away if close(usable_bytes(node), sizes[0])]
@@ -93,6 +95,7 @@ def _groups_of_class(found: NodeClass, members: list[NodeCapacity]) -> Iterable[
             classes=frozenset({found}),
             nodes=nodes,
             signatures=frozenset(signature(node.labels) for node in (*nodes, *kin)),
+            is_outlier=len(nodes) == 1 and not close(sizes[-1], most_bytes),
         )
     if away:
         yield NodeGroup(

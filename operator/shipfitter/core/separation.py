@@ -64,15 +64,11 @@ def _must_join(one: Separated, other: Separated) -> bool:
         return False  # a pod that asks for one never gets the other
     if not one.group.nodes or not other.group.nodes:
         return False  # nothing can go there now
+    if min(one.group, other.group, key=lambda group: group.usable_bytes).is_outlier:
+        return False
     reached = any(selects(one.selector, node) for node in other.group.signatures)
     reaching = any(selects(other.selector, node) for node in one.group.signatures)
-    return (reached or reaching) and not _is_lone_outlier(one.group, other.group)
-
-
-def _is_lone_outlier(one: NodeGroup, other: NodeGroup) -> bool:
-    """Whether the smaller group is a single node of a class the larger group has too."""
-    smaller, larger = sorted((one, other), key=lambda group: group.usable_bytes)
-    return len(smaller.nodes) == 1 and smaller.classes <= larger.classes
+    return reached or reaching
 
 
 def _joined(one: NodeGroup, other: NodeGroup) -> NodeGroup:
