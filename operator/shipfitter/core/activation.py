@@ -56,7 +56,7 @@ def activation(
     """The activation peak of one rank; settings must be resolved."""
     shape = forward_shape(SameModel(model), settings.layout)
     tokens = settings.max_num_batched_tokens or 0
-    workspace_bytes = tokens * shape.workspace_bytes_per_token
+    workspace_bytes = _dispatched(settings, tokens) * shape.workspace_bytes_per_token
     transient_bytes = 0
     if not _keeps_workspace(model, settings, gpu):
         workspace_bytes, transient_bytes = 0, workspace_bytes
@@ -71,6 +71,15 @@ def activation(
         encoder_bytes=_encoder(model, settings, tokens) if first_stage else _NOTHING,
         workspace_bytes=workspace_bytes,
     )
+
+
+def _dispatched(settings: EngineSettings, tokens: int) -> int:
+    """Tokens that reach one rank's experts: those of every data-parallel rank, with whole experts.
+
+    Source: vLLM vllm/model_executor/layers/fused_moe/modular_kernel.py.
+    """
+    layout = settings.layout
+    return tokens * (layout.data_parallel_size if layout.enable_expert_parallel else 1)
 
 
 def _keeps_workspace(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> bool:
