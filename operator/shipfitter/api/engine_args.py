@@ -65,9 +65,9 @@ def _argument(tokens: tuple[str, ...]) -> Argument:
 
 def _full_name(name: str) -> tuple[str, bool]:
     """The flag in full and whether it is switched off."""
-    if not name.startswith("--"):
-        return OTHER_NAMES.get(name, name), False
     head, dot, tail = name.partition(".")  # --compilation-config.mode: only the head is a flag
+    if not name.startswith("--"):
+        return OTHER_NAMES.get(head, head) + dot + tail, False
     spelled = head.replace("_", "-") + dot + tail
     if spelled.startswith("--no-"):
         positive = _unabbreviated("--" + spelled.removeprefix("--no-"))

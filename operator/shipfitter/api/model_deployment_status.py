@@ -91,7 +91,7 @@ class PoolStatus(ApiModel):
 
 
 class VariantStatus(ApiModel):
-    """One workload of the plan. Fields absent here are at the engine's or our own default."""
+    """One workload of the plan; what is absent is at the engine's or our own default."""
 
     name: Name
     pool: Name
@@ -131,17 +131,8 @@ class VariantStatus(ApiModel):
     model_revision: Word | None = None
     calibrated_observations: Count | None = None
     cudagraph_capture_sizes: Annotated[tuple[Count, ...], Field(max_length=256)] | None = None
-    enforce_eager: bool | None = None
-    enable_chunked_prefill: bool | None = None
-    disable_hybrid_kv_cache_manager: bool | None = None
-    language_model_only: bool | None = None
-    num_speculative_tokens: Count | None = None
-    decode_context_parallel_size: Count | None = None
-    data_parallel_size: Count | None = None
-    enable_expert_parallel: bool | None = None
-    kv_cache_memory_bytes: Bytes | None = None
-    num_gpu_blocks_override: Count | None = None
-    compile_cache_warm: bool | None = None
+    settings: Annotated[dict[str, Line], Field(max_length=64)] | None = None
+    """Engine settings that are not usual, by name; each value as JSON."""
     allocation: Word | None = None
     placement: PoolStatus | None = None
 

@@ -35,6 +35,7 @@ def semantic_problems(body: Mapping[str, Any]) -> tuple[Problem, ...]:
         _gpu_problems,
         _placement_problems,
         _storage_problems,
+        _resource_problems,
         _overlay_problems,
     )
     return tuple(problem for check in checks for problem in check(body))
@@ -176,6 +177,17 @@ def _storage_problems(body: Mapping[str, Any]) -> Iterator[Problem]:
     claim = at(body, "spec.storage.cacheClaim")
     if claim == "":
         yield "spec.storage.cacheClaim: names no claim: name one, or remove it"
+
+
+def _resource_problems(body: Mapping[str, Any]) -> Iterator[Problem]:
+    for part in ("requests", "limits"):
+        found = at(body, f"spec.resources.{part}")
+        for name in found if isinstance(found, Mapping) else ():
+            if "gpu" in str(name) or str(name).startswith("nvidia.com/"):
+                yield (
+                    f"spec.resources.{part}[{name}]: the plan sets the number of GPUs: remove it, "
+                    "and use spec.gpus.perReplica.max or spec.gpus.tensorParallelSize"
+                )
 
 
 def _overlay_problems(body: Mapping[str, Any]) -> Iterator[Problem]:

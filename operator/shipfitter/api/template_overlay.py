@@ -9,16 +9,16 @@ OWN_PREFIX = "shipfitter.dev/"
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _INSTEAD = {
     "args": "write the flags in spec.engine.args",
-    "command": "the engine is started by Shipfitter: remove it",
+    "command": "remove it",
     "image": "set spec.engine.image",
-    "ports": "the engine's port is fixed: remove it",
+    "ports": "remove it",
 }
 _INSTEAD_IN_SPEC = {
     "serviceAccountName": "set spec.serviceAccountName",
     "imagePullSecrets": "set spec.imagePullSecrets",
     "priorityClassName": "set spec.placement.priorityClassName",
-    "restartPolicy": "the engine is restarted always: remove it",
-    "nodeName": "it goes round the scheduler: use spec.placement.nodeSelector",
+    "restartPolicy": "remove it",
+    "nodeName": "use spec.placement.nodeSelector",
     "subdomain": "remove it",
     "hostname": "remove it",
 }
@@ -42,7 +42,7 @@ def template_problems(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"spec.{key}", "pods may not share a namespace of the host: remove it"
     for key, way_out in _INSTEAD_IN_SPEC.items():
         if key in spec:
-            yield f"spec.{key}", way_out
+            yield f"spec.{key}", f"is no part of the overlay: {way_out}"
     yield from _security_problems("spec.securityContext", spec.get("securityContext"))
     yield from _volume_problems(spec.get("volumes"))
     for name in _CONTAINER_LISTS:
@@ -109,7 +109,7 @@ def _container_problems(list_path: str, containers: Any) -> Iterator[tuple[str, 
         if container["name"] == ENGINE_CONTAINER and list_path == "spec.containers":
             for key, way_out in _INSTEAD.items():
                 if key in container:
-                    yield f"{path}.{key}", way_out
+                    yield f"{path}.{key}", f"is no part of the overlay: {way_out}"
 
 
 def _security_problems(path: str, context: Any) -> Iterator[tuple[str, str]]:

@@ -18,11 +18,12 @@ LOGGING_FILE = "logging.json"
 TERMINATION_PATH = "/dev/termination-log"
 DEFAULT_LEVEL = "INFO"
 
-# From this release on the process's name is part of the format; before, the engine puts it in
-# front of every line itself. Source: vLLM vllm/logger.py.
+# From this release on the process's name is part of the format, as an attribute that the engine
+# adds to records; before, it puts the name in front of every line itself.
+# Source: vLLM 0.24 and 0.33, vllm/logger.py.
 NAMES_PROCESS_FROM = EngineVersion(0, 33, 0)
 _LINE = "%(levelname)s %(asctime)s [%(fileinfo)s:%(lineno)d] %(message)s"
-_LINE_WITH_PROCESS = f"(%(processName)s pid=%(process)d) {_LINE}"
+_LINE_WITH_PROCESS = f"(%(vllm_process_name)s pid=%(process)d) {_LINE}"
 
 
 def logging_config_map_name(resource: ModelDeployment) -> str:

@@ -31,11 +31,13 @@ def deployment(
     max_surge: int | None = None,
     max_unavailable: int | None = None,
     hub_endpoint: str = "",
+    one_node: bool = False,
 ) -> dict[str, Any]:
     """The variant's Deployment for the plan that `record` holds.
 
     `replicas` and the strategy belong to another manager (`scale_manifest`); give them only to
-    create the object, so that it does not start with Kubernetes' defaults.
+    create the object, so that it does not start with Kubernetes' defaults. `one_node`: the cache
+    claim can be mounted by one node only.
     """
     sizing = variant.sizing
     name = variant_name(resource.metadata.name, sizing, allocation=resource.spec.gpus.allocation)
@@ -49,7 +51,9 @@ def deployment(
         "revisionHistoryLimit": REVISION_HISTORY_LIMIT,
         "progressDeadlineSeconds": progress_deadline_seconds(sizing.model.facts.checkpoint_bytes),
         "selector": {"matchLabels": variant_selector(resource, name)},
-        "template": pod_template(resource, sizing, name, image=image, hub_endpoint=hub_endpoint),
+        "template": pod_template(
+            resource, sizing, name, image=image, hub_endpoint=hub_endpoint, one_node=one_node
+        ),
     }
     if replicas is not None:
         spec["replicas"] = replicas

@@ -28,10 +28,11 @@ def environment(resource: ModelDeployment, *, hub_endpoint: str = "") -> list[di
     variables: dict[str, dict[str, Any]] = {
         name: {"name": name, "value": value} for name, value in (_PATHS | _WHO).items()
     }
-    variables["VLLM_LOGGING_CONFIG_PATH"] = {
-        "name": "VLLM_LOGGING_CONFIG_PATH",
-        "value": f"{LOGGING_FOLDER}/{LOGGING_FILE}",
-    }
+    if not _logs_for_itself(resource):
+        variables["VLLM_LOGGING_CONFIG_PATH"] = {
+            "name": "VLLM_LOGGING_CONFIG_PATH",
+            "value": f"{LOGGING_FOLDER}/{LOGGING_FILE}",
+        }
     if hub_endpoint:
         variables["HF_ENDPOINT"] = {"name": "HF_ENDPOINT", "value": hub_endpoint}
     token = resource.spec.model.token_secret_ref
@@ -45,3 +46,11 @@ def environment(resource: ModelDeployment, *, hub_endpoint: str = "") -> list[di
             mode="json", by_alias=True, exclude_none=True
         )
     return list(variables.values())
+
+
+def _logs_for_itself(resource: ModelDeployment) -> bool:
+    """With its logging switched off, the engine refuses a logging file and does not start."""
+    return any(
+        variable.name == "VLLM_CONFIGURE_LOGGING" and variable.value == "0"
+        for variable in resource.spec.engine.env
+    )

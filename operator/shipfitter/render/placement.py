@@ -45,6 +45,15 @@ def placement(resource: ModelDeployment, sizing: Sizing) -> dict[str, Any]:
     return fields
 
 
+def same_node(resource: ModelDeployment) -> dict[str, Any]:
+    """Affinity of all replicas to one node, for a cache claim that one node can mount."""
+    term = {
+        "labelSelector": {"matchLabels": serving_selector(resource)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 def _affinity(pool: Pool) -> list[dict[str, Any]]:
     expressions: list[dict[str, Any]] = [
         {"key": key, "operator": "In", "values": [value]}

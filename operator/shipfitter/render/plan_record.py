@@ -59,7 +59,7 @@ def plan_record(
         reason=reason or None,
         why=plan.why or None,
     )
-    written: dict[str, Any] = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    written: dict[str, Any] = record.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return written
 
 
@@ -84,9 +84,9 @@ def variant_record(resource: ModelDeployment, variant: VariantPlan) -> VariantSt
         budget=budget_record(sizing.budget),
         kv_cache_tokens=sizing.kv_cache_tokens,
         num_gpu_blocks=sizing.num_gpu_blocks,
-        max_concurrency=sizing.max_concurrency,
+        max_concurrency=round(sizing.max_concurrency, 2),
         running_at_typical=sizing.running_at_typical,
-        one_request_share=sizing.one_request_share,
+        one_request_share=round(sizing.one_request_share, 4),
         native_max_model_len=sizing.native_len,
         preferred_reached=sizing.preferred_reached,
         capacity_source=str(sizing.pool.source),

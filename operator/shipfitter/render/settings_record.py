@@ -1,6 +1,7 @@
 """Engine settings as status keeps them: sizes by name, the rest only where it is not usual."""
 
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from typing import Any
 
 from shipfitter.api.model_deployment_status import VariantStatus
@@ -8,8 +9,8 @@ from shipfitter.core.capture import capture_sizes
 from shipfitter.core.engines import EngineSettings, EngineVersion
 from shipfitter.core.weights import ParallelLayout
 
-# Settings that every record holds under a name of its own; the block size is one of them.
-ALWAYS = (
+# Settings that every record holds under a name of its own.
+_NAMED = (
     "max_model_len",
     "max_num_seqs",
     "max_num_batched_tokens",
@@ -20,30 +21,36 @@ ALWAYS = (
     "async_scheduling",
     "model_runner",
 )
-_ELSEWHERE = ("version", "layout", "block_size", "cudagraph_capture_sizes")
-_LAYOUT_EXTRAS = ("data_parallel_size", "enable_expert_parallel")
+_OTHERWISE_NAMED = ("version", "layout", "block_size", "cudagraph_capture_sizes")
 
 
 def settings_record(settings: EngineSettings) -> dict[str, Any]:
     """The fields of a VariantStatus that hold the settings."""
     layout = settings.layout
-    record: dict[str, Any] = {name: getattr(settings, name) for name in ALWAYS}
+    record: dict[str, Any] = {name: getattr(settings, name) for name in _NAMED}
     record |= {
         "engine_version": str(settings.version),
         "tensor_parallel_size": layout.tensor_parallel_size,
         "pipeline_parallel_size": layout.pipeline_parallel_size,
         "attention_block_size": settings.block_size,
     }
-    record |= _unusual(settings, EngineSettings(version=settings.version), _optional())
-    record |= _unusual(layout, ParallelLayout(), _LAYOUT_EXTRAS)
+    unusual = _unusual(settings, EngineSettings(version=settings.version), _setting_names())
+    unusual |= _unusual(layout, ParallelLayout(), _layout_names())
+    if unusual:
+        record["settings"] = {name: json.dumps(value) for name, value in sorted(unusual.items())}
     if settings.cudagraph_capture_sizes != _usual_sizes(settings):
         record["cudagraph_capture_sizes"] = settings.cudagraph_capture_sizes
     return record
 
 
-def _optional() -> tuple[str, ...]:
-    names = tuple(field.name for field in fields(EngineSettings))
-    return tuple(name for name in names if name not in (*ALWAYS, *_ELSEWHERE))
+def _setting_names() -> tuple[str, ...]:
+    names = (field.name for field in fields(EngineSettings))
+    return tuple(name for name in names if name not in (*_NAMED, *_OTHERWISE_NAMED))
+
+
+def _layout_names() -> tuple[str, ...]:
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size")
+    return tuple(field.name for field in fields(ParallelLayout) if field.name not in sizes)
 
 
 def _unusual(value: object, usual: object, names: tuple[str, ...]) -> dict[str, Any]:
@@ -69,31 +76,29 @@ def _usual_sizes(settings: EngineSettings) -> tuple[int, ...] | None:
 
 
 def read_settings(record: VariantStatus) -> EngineSettings:
-    """The settings. Raises UnknownEngineError for a release we do not know."""
-    present = {
-        name: getattr(record, name)
-        for name in (*ALWAYS, *_optional())
-        if getattr(record, name) is not None
-    }
-    layout = {
-        name: getattr(record, name) for name in _LAYOUT_EXTRAS if getattr(record, name) is not None
-    }
+    """The settings. Raises UnknownEngineError for a release we do not know.
+
+    A setting that only a newer release of ours knows is passed over: a downgrade rolls nothing.
+    """
+    unusual = {name: _value(text) for name, text in (record.settings or {}).items()}
+    layout = ParallelLayout(
+        tensor_parallel_size=record.tensor_parallel_size,
+        pipeline_parallel_size=record.pipeline_parallel_size,
+        **{name: unusual[name] for name in _layout_names() if name in unusual},
+    )
     settings = EngineSettings(
         version=EngineVersion.parse(record.engine_version or ""),
-        layout=ParallelLayout(
-            tensor_parallel_size=record.tensor_parallel_size,
-            pipeline_parallel_size=record.pipeline_parallel_size,
-            **layout,
-        ),
+        layout=layout,
         block_size=record.attention_block_size,
         cudagraph_capture_sizes=record.cudagraph_capture_sizes,
-        **present,
+        **{name: getattr(record, name) for name in _NAMED},
+        **{name: unusual[name] for name in _setting_names() if name in unusual},
     )
-    if record.cudagraph_capture_sizes is not None:
-        return settings
-    return EngineSettings(
-        **{
-            **{field.name: getattr(settings, field.name) for field in fields(settings)},
-            "cudagraph_capture_sizes": _usual_sizes(settings),
-        }
-    )
+    if record.cudagraph_capture_sizes is None:
+        return replace(settings, cudagraph_capture_sizes=_usual_sizes(settings))
+    return settings
+
+
+def _value(text: str) -> Any:
+    value = json.loads(text)
+    return tuple(value) if isinstance(value, list) else value

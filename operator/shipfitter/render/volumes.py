@@ -41,12 +41,15 @@ def _volumes(
     )
     claim = resource.spec.storage.cache_claim
     yield (
-        {"name": "cache", **({"persistentVolumeClaim": {"claimName": claim}} if claim else _EMPTY)},
+        {
+            "name": "cache",
+            **({"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}),
+        },
         {"mountPath": CACHE_MOUNT},
     )
     # Apart from the cache: the engine's processes meet at sockets here, which a network file
     # system cannot hold.
-    yield {"name": "scratch", **_EMPTY}, {"mountPath": SCRATCH_MOUNT}
+    yield {"name": "scratch", "emptyDir": {}}, {"mountPath": SCRATCH_MOUNT}
     yield (
         {"name": "logging", "configMap": {"name": logging_config_map_name(resource)}},
         {"mountPath": LOGGING_FOLDER, "readOnly": True},
@@ -57,6 +60,3 @@ def _volumes(
             {"name": "model", "persistentVolumeClaim": {"claimName": place[0], "readOnly": True}},
             {"mountPath": MODEL_MOUNT, "readOnly": True},
         )
-
-
-_EMPTY: dict[str, Any] = {"emptyDir": {}}

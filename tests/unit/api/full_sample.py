@@ -65,17 +65,10 @@ def variant() -> dict[str, Any]:
         "modelRevision": "9216db5781bf21249d130ec9da846c4624c16137",
         "calibratedObservations": 3,
         "cudagraphCaptureSizes": [1, 2, 4, 8],
-        "enforceEager": False,
-        "enableChunkedPrefill": True,
-        "disableHybridKvCacheManager": False,
-        "languageModelOnly": False,
-        "numSpeculativeTokens": 0,
-        "decodeContextParallelSize": 1,
-        "dataParallelSize": 1,
-        "enableExpertParallel": False,
-        "kvCacheMemoryBytes": 9_000_000_000,
-        "numGpuBlocksOverride": 4250,
-        "compileCacheWarm": False,
+        "settings": {"num_speculative_tokens": "3"},
+        "oneRequestShare": 0.6,
+        "nativeMaxModelLen": 40_960,
+        "preferredReached": 2,
         "allocation": "DevicePlugin",
         "placement": {
             "selector": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
@@ -91,6 +84,9 @@ def variant() -> dict[str, Any]:
             "migProfile": "",
             "hostMemoryBytes": 540_000_000_000,
             "nvlink": False,
+            "otherProducts": ["NVIDIA-L4"],
+            "unified": False,
+            "totalBytes": 47_676_000_000,
         },
     }
 
@@ -102,7 +98,8 @@ def plan() -> dict[str, Any]:
         "frontier": [{"maxModelLen": 32_768, "maxNumSeqs": 40}],
         "inputsHash": "0123456789abcdef",
         "decidedAt": AT,
-        "reason": "two GPUs hold what one does not",
+        "reason": "Decided",
+        "why": "two GPUs hold what one does not",
     }
 
 
