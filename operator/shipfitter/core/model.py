@@ -18,10 +18,10 @@ from shipfitter.core.facts import (
 )
 from shipfitter.core.mixture import moe_facts
 from shipfitter.core.model_layers import model_layers
-from shipfitter.core.model_weights import model_weights
+from shipfitter.core.model_weights import Blueprint, model_weights
 from shipfitter.core.modules import mla_facts
 from shipfitter.core.multimodal import unwrap
-from shipfitter.core.quantization import quantization_facts
+from shipfitter.core.quantization import Coverage, quantization_facts
 from shipfitter.core.rotary import rotary_bytes
 from shipfitter.core.text_config import TextConfig
 
@@ -77,15 +77,15 @@ def model_facts(
     architecture = architecture_of(text)
     layers = model_layers(text, architecture)
     moe = moe_facts(text, architecture)
-    weights = model_weights(
-        text,
-        architecture,
-        layers,
-        wrapper,
+    blueprint = Blueprint(
+        config=text,
+        architecture=architecture,
+        layers=layers,
         moe=moe,
-        tensors=tensors,
-        checkpoint_bytes=checkpoint_bytes,
+        wrapper=wrapper,
+        coverage=Coverage.read(text),
     )
+    weights = model_weights(blueprint, tensors=tensors, checkpoint_bytes=checkpoint_bytes)
     return ModelFacts(
         name=name,
         architecture=whole.architecture,

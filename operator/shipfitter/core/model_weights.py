@@ -8,7 +8,7 @@ from shipfitter.core.checkpoint import prediction_modules, text_modules
 from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts, Shard, TensorHeader, WeightGroup
 from shipfitter.core.modules import Module, mla_facts
 from shipfitter.core.multimodal import Wrapper
-from shipfitter.core.quantization import PLAIN, Scheme, quantization_facts, scheme_of
+from shipfitter.core.quantization import PLAIN, Coverage, Scheme
 from shipfitter.core.reconcile import Arithmetic, expected_bytes, reconciled
 from shipfitter.core.storage import stored_tensors
 from shipfitter.core.text_config import TextConfig
@@ -27,48 +27,60 @@ class ModelWeights:
     source: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """Everything the config says, read once."""
+
+    config: TextConfig
+    architecture: Architecture
+    layers: tuple[LayerFacts, ...]
+    moe: MoeFacts | None
+    wrapper: Wrapper | None
+    coverage: Coverage
+
+    def text_modules(self, *, stored: bool) -> Iterator[Module]:
+        """Modules of the language model that the file holds, or that only the engine has."""
+        modules = text_modules(self.config, self.architecture, self.layers, self.moe)
+        return (module for module in modules if module.stored is stored)
+
+    def headers(self, modules: Iterable[Module], *, float_bytes: int) -> Iterator[TensorHeader]:
+        """The tensors a checkpoint stores for modules."""
+        for module in modules:
+            scheme = self.coverage.scheme_of(module.path) if module.linear else PLAIN
+            yield from stored_tensors(module, scheme, float_bytes=float_bytes)
+
+
 def model_weights(
-    config: TextConfig,
-    architecture: Architecture,
-    layers: tuple[LayerFacts, ...],
-    wrapper: Wrapper | None,
-    *,
-    moe: MoeFacts | None,
-    tensors: tuple[TensorHeader, ...],
-    checkpoint_bytes: int | None,
+    blueprint: Blueprint, *, tensors: tuple[TensorHeader, ...], checkpoint_bytes: int | None
 ) -> ModelWeights:
     """The weight groups of a model; see `model_facts` for the three sources."""
-    rules = _load_rules(config, architecture, layers, moe, wrapper)
+    rules = _load_rules(blueprint)
     if tensors:
-        loaded = load(tensors, rules)
-        groups = tuple(group for tensor in loaded for group in tensor.groups)
-        return ModelWeights(
-            groups=merge((*groups, *_made_while_loading(config, architecture, rules, moe))),
-            checkpoint_bytes=sum(map(stored_bytes, tensors)),
-            source="safetensors headers",
-        )
-    arithmetic = _arithmetic(config, architecture, rules, moe, wrapper)
-    groups = reconciled(arithmetic, checkpoint_bytes)
+        groups = tuple(group for tensor in load(tensors, rules) for group in tensor.groups)
+        total, source = sum(map(stored_bytes, tensors)), "safetensors headers"
+    else:
+        arithmetic = _arithmetic(blueprint, rules)
+        groups = reconciled(arithmetic, checkpoint_bytes)
+        total = checkpoint_bytes or expected_bytes(arithmetic)
+        source = "config and total bytes" if checkpoint_bytes else "config"
     return ModelWeights(
-        groups=merge((*groups, *_made_while_loading(config, architecture, rules, moe))),
-        checkpoint_bytes=checkpoint_bytes or expected_bytes(arithmetic),
-        source="config and total bytes" if checkpoint_bytes else "config",
+        groups=merge((*groups, *_made_while_loading(blueprint, rules))),
+        checkpoint_bytes=total,
+        source=source,
     )
 
 
-def _made_while_loading(
-    config: TextConfig, architecture: Architecture, rules: LoadRules, moe: MoeFacts | None
-) -> Iterable[WeightGroup]:
+def _made_while_loading(blueprint: Blueprint, rules: LoadRules) -> Iterator[WeightGroup]:
     """Weights no file holds: copied or unpacked by the engine."""
-    copied = (m for m in text_modules(config, architecture, rules.layers, moe) if not m.stored)
-    for tensor in load(_headers(copied, config, float_bytes=_BFLOAT16_BYTES), rules):
+    copied = blueprint.headers(blueprint.text_modules(stored=False), float_bytes=_BFLOAT16_BYTES)
+    for tensor in load(copied, rules):
         yield from tensor.groups
-    mla = mla_facts(config, architecture)
+    mla = mla_facts(blueprint.config, blueprint.architecture)
     if mla is None:
         return
-    for index, layer in enumerate(rules.layers):
-        path = f"model.layers.{index}.{architecture.mixer}.kv_b_proj"
-        if layer.kind is not LayerKind.MLA or scheme_of(path, config) is PLAIN:
+    for index, layer in enumerate(blueprint.layers):
+        path = f"model.layers.{index}.{blueprint.architecture.mixer}.kv_b_proj"
+        if layer.kind is not LayerKind.MLA or blueprint.coverage.scheme_of(path) is PLAIN:
             continue
         # A quantised kv_b_proj is unpacked to two bfloat16 matrices beside it.
         # Source: vLLM layers/attention/mla_attention.py process_weights_after_loading.
@@ -81,24 +93,26 @@ def _made_while_loading(
         )
 
 
-def _load_rules(
-    config: TextConfig,
-    architecture: Architecture,
-    layers: tuple[LayerFacts, ...],
-    moe: MoeFacts | None,
-    wrapper: Wrapper | None,
-) -> LoadRules:
-    scheme = _expert_or_mlp_scheme(config, architecture)
+def _load_rules(blueprint: Blueprint) -> LoadRules:
+    config, moe, wrapper = blueprint.config, blueprint.moe, blueprint.wrapper
+    scheme = _bulk_scheme(blueprint)
     return LoadRules(
-        layers=layers,
-        ties_embeddings=config.ties_embeddings(default=architecture.tied),
+        layers=blueprint.layers,
+        ties_embeddings=config.ties_embeddings(default=blueprint.architecture.tied),
         tower_divided=wrapper is None or wrapper.tower_divided,
         keeps_zero_points=not (scheme.layout == "gptq" and scheme.symmetric),
         keeps_group_index=scheme.activation_order,
         float32_scales=scheme.bits == 8,
-        expert_pad=_expert_pad(scheme, architecture) if moe else (1, 1),
+        expert_pad=_expert_pad(scheme, blueprint.architecture) if moe else (1, 1),
         expert_sizes=(moe.moe_intermediate_size, config.hidden_size) if moe else (0, 0),
     )
+
+
+def _bulk_scheme(blueprint: Blueprint) -> Scheme:
+    """The scheme of most weights, read off the last layer."""
+    last = len(blueprint.layers) - 1
+    path = "experts.0.up_proj" if blueprint.moe else "up_proj"
+    return blueprint.coverage.scheme_of(f"model.layers.{last}.{blueprint.architecture.mlp}.{path}")
 
 
 def _expert_pad(scheme: Scheme, architecture: Architecture) -> tuple[int, int]:
@@ -115,43 +129,23 @@ def _expert_pad(scheme: Scheme, architecture: Architecture) -> tuple[int, int]:
     return 1, 1
 
 
-def _expert_or_mlp_scheme(config: TextConfig, architecture: Architecture) -> Scheme:
-    """The scheme of the bulk of the weights, read off the last layer."""
-    last = config.count("num_hidden_layers") - 1
-    experts = config.count("num_experts", 0) > 1
-    path = "experts.0.up_proj" if experts else "up_proj"
-    return scheme_of(f"model.layers.{last}.{architecture.mlp}.{path}", config)
-
-
-def _headers(
-    modules: Iterable[Module], config: TextConfig, *, float_bytes: int
-) -> Iterator[TensorHeader]:
-    for module in modules:
-        scheme = scheme_of(module.path, config) if module.linear else PLAIN
-        yield from stored_tensors(module, scheme, float_bytes=float_bytes)
-
-
-def _arithmetic(
-    config: TextConfig,
-    architecture: Architecture,
-    rules: LoadRules,
-    moe: MoeFacts | None,
-    wrapper: Wrapper | None,
-) -> Arithmetic:
-    layers, float_bytes = rules.layers, config.stored_float_bytes
-    stored = (m for m in text_modules(config, architecture, layers, moe) if m.stored)
-    unloaded = tuple(prediction_modules(config, architecture, layers, moe))
-    unloaded_plain = (replace(module, linear=False) for module in unloaded)
-    quantised = quantization_facts(config) is not None
+def _arithmetic(blueprint: Blueprint, rules: LoadRules) -> Arithmetic:
+    config, float_bytes = blueprint.config, blueprint.config.stored_float_bytes
+    prediction = tuple(
+        prediction_modules(config, blueprint.architecture, blueprint.layers, blueprint.moe)
+    )
+    plain = tuple(replace(module, linear=False) for module in prediction)
+    has_tower = blueprint.wrapper is not None
+    stored = blueprint.text_modules(stored=True)
     return Arithmetic(
-        text=load(_headers(stored, config, float_bytes=float_bytes), rules),
+        text=load(blueprint.headers(stored, float_bytes=float_bytes), rules),
         prediction=tuple(
-            load(_headers(modules, config, float_bytes=float_bytes), rules)
-            for modules in (unloaded, unloaded_plain)
+            load(blueprint.headers(modules, float_bytes=float_bytes), rules)
+            for modules in (prediction, plain)
         ),
-        has_tower=wrapper is not None,
-        tower_bytes=_BFLOAT16_BYTES * tower_parameters(config) if wrapper is not None else 0,
+        has_tower=has_tower,
+        tower_bytes=_BFLOAT16_BYTES * tower_parameters(config) if has_tower else 0,
         embedding_bytes=config.count("vocab_size") * config.hidden_size * float_bytes,
         ties_embeddings=rules.ties_embeddings,
-        quantised=quantised,
+        quantised=bool(blueprint.coverage.rules),
     )

@@ -1,13 +1,12 @@
 """A checkpoint's quantisation: what config.json declares, and which modules it covers."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
 from shipfitter.core.facts import Quantization
+from shipfitter.core.module_patterns import ModulePatterns
 from shipfitter.core.text_config import TextConfig
 
 
@@ -79,7 +78,7 @@ def quantization_facts(config: TextConfig) -> Quantization | None:
     method = _method(block)
     schemes = [scheme for _, scheme in _rules(block)]
     lowest = min(schemes, key=lambda scheme: scheme.bits)
-    ignored = tuple(map(str, _ignored(block)))
+    ignored = _ignored(block)
     algorithm = str(block.get("quant_algo", "")).upper()
     capability = _MIN_CAPABILITY.get(f"{method}:{algorithm}", _MIN_CAPABILITY.get(method, (7, 5)))
     blocks = [scheme.block for scheme in schemes if scheme.layout == "fp8_block"]
@@ -94,15 +93,29 @@ def quantization_facts(config: TextConfig) -> Quantization | None:
     )
 
 
-def scheme_of(path: str, config: TextConfig) -> Scheme:
-    """How the checkpoint stores one linear module."""
-    block = declared(config)
-    if block is None or any(_matches(path, pattern) for pattern in _ignored(block)):
-        return PLAIN
-    for targets, scheme in _rules(block):
-        if any(target == "Linear" or _matches(path, target) for target in targets):
-            return scheme
-    return PLAIN
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which scheme covers which module; built once per checkpoint."""
+
+    ignored: ModulePatterns
+    rules: tuple[tuple[ModulePatterns, Scheme], ...]
+
+    @classmethod
+    def read(cls, config: TextConfig) -> "Coverage":
+        """What config.json declares; covers nothing for plain checkpoints."""
+        block = declared(config)
+        if block is None or not _method(block):
+            return cls(ignored=ModulePatterns.read(()), rules=())
+        return cls(
+            ignored=ModulePatterns.read(_ignored(block)),
+            rules=tuple((ModulePatterns.read(names), scheme) for names, scheme in _rules(block)),
+        )
+
+    def scheme_of(self, path: str) -> Scheme:
+        """How the checkpoint stores one linear module."""
+        covering = (scheme for targets, scheme in self.rules if targets.cover(path))
+        scheme = next(covering, PLAIN)
+        return PLAIN if scheme is not PLAIN and self.ignored.cover(path) else scheme
 
 
 def _method(block: Mapping[str, Any]) -> str:
@@ -110,33 +123,15 @@ def _method(block: Mapping[str, Any]) -> str:
     return "modelopt" if method.startswith("modelopt") else method.replace("_marlin", "")
 
 
-def _ignored(block: Mapping[str, Any]) -> Sequence[str]:
-    for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"):
-        value = block.get(key)
-        if value:
-            return tuple(map(str, value))
-    return ()
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Whether a pattern of any of the formats covers a module, whatever the prefix before layers.
-
-    Patterns are regular expressions after "re:", shell globs, or dotted parts of the path.
-    """
-    tail = _after_prefix(path)
-    if pattern.startswith("re:"):
-        expression = pattern.removeprefix("re:")
-        prefixes = ("model.", "model.language_model.", "language_model.model.", "")
-        return any(re.match(expression, prefix + tail) for prefix in prefixes)
-    wanted = _after_prefix(pattern)
-    if "*" in wanted:
-        return fnmatchcase(tail, wanted) or fnmatchcase(tail, f"{wanted}.*")
-    return f".{wanted}." in f".{tail}."
-
-
-def _after_prefix(path: str) -> str:
-    start = path.find("layers.")
-    return path[start:] if start >= 0 and not path.startswith("mtp") else path
+def _ignored(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """Modules left alone; GPTQModel and AutoRound say so one by one, with rules of their own."""
+    lists = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+    named = next((block[key] for key in lists if block.get(key)), ())
+    dynamic = block.get("dynamic") or {}
+    negative = (f"re:{rule[2:]}" for rule in dynamic if str(rule).startswith("-:"))
+    extra = block.get("extra_config") or {}
+    whole = (name for name, rule in extra.items() if int(rule.get("bits", 4)) >= 16)
+    return (*map(str, named), *negative, *whole)
 
 
 def _rules(block: Mapping[str, Any]) -> list[tuple[Sequence[str], Scheme]]:

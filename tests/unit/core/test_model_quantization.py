@@ -4,12 +4,12 @@ import pytest
 
 from builders_families import tiny_llama
 from builders_models import config_of, facts_from, facts_of
-from shipfitter.core.quantization import PLAIN, scheme_of
+from shipfitter.core.quantization import PLAIN, Coverage
 from shipfitter.core.text_config import TextConfig
 
 
-def config_with(block):
-    return TextConfig.read(tiny_llama(quantization_config=block), model="a/model")
+def coverage_of(block):
+    return Coverage.read(TextConfig.read(tiny_llama(quantization_config=block), model="a/model"))
 
 
 def group(targets=("Linear",), **weights):
@@ -78,7 +78,7 @@ def group(targets=("Linear",), **weights):
     ],
 )
 def test_schemes(block, want):
-    scheme = scheme_of("model.layers.0.mlp.up_proj", config_with(block))
+    scheme = coverage_of(block).scheme_of("model.layers.0.mlp.up_proj")
     assert (scheme.layout, scheme.bits, scheme.group_size) == want
 
 
@@ -98,9 +98,32 @@ def test_schemes(block, want):
     ],
 )
 def test_ignored_modules_stay_plain(path, ignored):
-    config = config_with({"quant_method": "fp8", "modules_to_not_convert": ignored})
-    assert scheme_of(path, config) is PLAIN
-    assert scheme_of("model.layers.1.mlp.gate_proj", config) is not PLAIN
+    coverage = coverage_of({"quant_method": "fp8", "modules_to_not_convert": ignored})
+    assert coverage.scheme_of(path) is PLAIN
+    assert coverage.scheme_of("model.layers.1.mlp.gate_proj") is not PLAIN
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(
+            {"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*self_attn.*": {}}},
+            id="GPTQModel's negative rules",
+        ),
+        pytest.param(
+            {
+                "quant_method": "auto-round",
+                "bits": 4,
+                "extra_config": {"model.layers.0.self_attn.q_proj": {"bits": 16}},
+            },
+            id="AutoRound's exceptions",
+        ),
+    ],
+)
+def test_exceptions_of_formats_that_keep_them_elsewhere(block):
+    coverage = coverage_of(block)
+    assert coverage.scheme_of("model.layers.0.self_attn.q_proj") is PLAIN
+    assert coverage.scheme_of("model.layers.0.mlp.up_proj") is not PLAIN
 
 
 def test_named_targets_come_before_the_rest():
@@ -111,9 +134,9 @@ def test_named_targets_come_before_the_rest():
             "some": group(["re:.*self_attn.*"], num_bits=8, type="float"),
         },
     }
-    config = config_with(block)
-    assert scheme_of("model.layers.0.self_attn.q_proj", config).layout == "fp8"
-    assert scheme_of("model.layers.0.mlp.up_proj", config).layout == "nvfp4"
+    coverage = coverage_of(block)
+    assert coverage.scheme_of("model.layers.0.self_attn.q_proj").layout == "fp8"
+    assert coverage.scheme_of("model.layers.0.mlp.up_proj").layout == "nvfp4"
 
 
 @pytest.mark.parametrize(
