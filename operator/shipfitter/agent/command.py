@@ -113,7 +113,9 @@ def _serve_probes(readiness: Readiness, listen: str) -> None:
         return
     address, _, port = listen.rpartition(":")
     try:
-        readiness.serve(address.strip("[]"), int(port))
+        # A pod that shares its machine's loopback with others is told which address is its own.
+        own = address.strip("[]") or os.environ.get("POD_LISTEN_ADDRESS", "")
+        readiness.serve(own, int(port))
     except OSError as error:
         log.error("probes cannot be answered at %s: %s", listen, error.strerror)
 
