@@ -1,7 +1,5 @@
 """The real API server takes our CRDs, keeps every field of our objects, and refuses mistakes."""
 
-import time
-
 import pytest
 
 from shipfitter.api.crd import crd_documents
@@ -9,7 +7,7 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.errors import InvalidSpecError
 from unit.api.full_sample import SAMPLES, model_deployment
 from unit.api.mistakes import MISTAKES, RIGHT, changed, minimal
-from world.controlplane import ApiError, Plane
+from world.controlplane import ApiError
 
 pytestmark = pytest.mark.plane
 
@@ -23,25 +21,9 @@ PATHS = {
 DRY_RUN = "?dryRun=All&fieldValidation=Strict"
 
 
-@pytest.fixture(scope="module")
-def plane():
-    with Plane() as plane:
-        for document in crd_documents():
-            plane.request("POST", CRDS, document)
-        for document in crd_documents():
-            wait_until_established(plane, document["metadata"]["name"])
-        yield plane
-
-
-def wait_until_established(plane, name):
-    deadline = time.monotonic() + 30
-    while True:
-        crd = plane.request("GET", f"{CRDS}/{name}")
-        conditions = {c["type"]: c for c in crd.get("status", {}).get("conditions", ())}
-        if conditions.get("Established", {}).get("status") == "True":
-            return
-        assert time.monotonic() < deadline, f"{name} is not established: {conditions}"
-        time.sleep(0.05)
+@pytest.fixture(name="plane")
+def _plane(installed_plane):
+    return installed_plane
 
 
 @pytest.mark.parametrize("document", crd_documents(), ids=lambda d: d["spec"]["names"]["kind"])
