@@ -1,20 +1,16 @@
 """Where one GPU's bytes go: weights, cache, activations, graphs, overhead, what is left alone."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil
 
-from shipfitter.core.activation import activation
-from shipfitter.core.cache_dtype import model_dtype_bytes
 from shipfitter.core.cache_layout import cache_layout
 from shipfitter.core.engines import EngineSettings, Gpu
-from shipfitter.core.estimate import Estimate, sum_of
+from shipfitter.core.estimate import Estimate
 from shipfitter.core.graphs import charges_graphs, graph_bytes
-from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
-from shipfitter.core.overhead import outside_bytes, overhead_parts, unprofiled_bytes
+from shipfitter.core.overhead import outside_bytes, unprofiled_bytes
 from shipfitter.core.sampler import profiled_sequences, vocabulary_entries
-from shipfitter.core.weights import ParallelLayout, weights_bytes
+from shipfitter.core.spending import spending
 from shipfitter.units import GIB
 
 __all__ = ["Budget", "Estimate", "budget", "reserve_bytes", "utilization_for"]
@@ -94,34 +90,20 @@ def budget(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> tuple[Budge
 
 
 def _stage_budget(model: ModelFacts, settings: EngineSettings, gpu: Gpu, stage: int) -> Budget:
-    """The engine's own sum for one rank.
-
-    Source: vLLM vllm/v1/worker/gpu_worker.py determine_available_memory: what is consumed (0.27
-    and newer) or its parts (before) and the peak are subtracted from the request alike; they
-    differ in which persistent buffers count, see `overhead`.
-    """
-    last = stage == settings.layout.pipeline_parallel_size - 1
-    held = _weights(SameModel(model), settings.layout, stage)
-    transient = activation(model, settings, gpu, first_stage=stage == 0, last_stage=last)
-    peak = transient.peak
-    overhead = overhead_parts(model, settings, gpu, transient)
-    graphs = graph_bytes(model, settings)
-    charged = graphs if charges_graphs(settings) else Estimate.exactly(0)
-    weights = Estimate.around(held, low_percent=100, high_percent=101)
-    used = sum_of((weights, *overhead, peak, charged))
-    requested_bytes = _requested(settings, gpu, used.point)
+    spent = spending(model, settings, gpu, stage=stage)
+    requested_bytes = _requested(settings, gpu, spent.used.point)
     return Budget(
         total_bytes=gpu.total_bytes,
         requested_bytes=requested_bytes,
-        weights_bytes=held,
-        overhead_bytes=sum(part.point for part in overhead),
-        activation_bytes=peak.point,
-        cuda_graph_bytes=charged.point,
-        kv_cache_bytes=_cache(settings, requested_bytes, used),
+        weights_bytes=spent.weights_bytes,
+        overhead_bytes=spent.overhead_bytes,
+        activation_bytes=spent.activation_bytes,
+        cuda_graph_bytes=spent.cuda_graph_bytes,
+        kv_cache_bytes=_cache(settings, requested_bytes, spent.used),
         not_requested_bytes=gpu.total_bytes - requested_bytes,
-        uncharged_cuda_graph_bytes=graphs.point - charged.point,
+        uncharged_cuda_graph_bytes=spent.uncharged_cuda_graph_bytes,
         outside_bytes=outside_bytes(model, settings, gpu),
-        load_peak_bytes=held + _loaded_twice_bytes(model, settings),
+        load_peak_bytes=spent.load_peak_bytes,
     )
 
 
@@ -130,7 +112,9 @@ def _requested(settings: EngineSettings, gpu: Gpu, used_bytes: int) -> int:
     if settings.kv_cache_memory_bytes is not None:
         return used_bytes + settings.kv_cache_memory_bytes
     utilization = settings.gpu_memory_utilization
-    return ceil(gpu.total_bytes * (utilization or settings.rules.default_utilization))
+    if utilization is None:
+        utilization = settings.rules.default_utilization
+    return ceil(gpu.total_bytes * utilization)
 
 
 def _cache(settings: EngineSettings, requested_bytes: int, used: Estimate) -> Estimate:
@@ -141,20 +125,3 @@ def _cache(settings: EngineSettings, requested_bytes: int, used: Estimate) -> Es
         point=requested_bytes - used.point,
         high=requested_bytes - used.low,
     )
-
-
-@lru_cache(maxsize=1024)
-def _weights(same: SameModel, layout: ParallelLayout, stage: int) -> int:
-    return weights_bytes(same.facts, layout, stage=stage)
-
-
-def _loaded_twice_bytes(model: ModelFacts, settings: EngineSettings) -> int:
-    """A tied embedding is on the card twice until it is tied.
-
-    Measured: peaks while loading exceed loaded weights by 1.3 to 2.7 GiB for Gemma 3 of 4B to 27B
-    and by up to 0.44 GiB for others, which is their table.
-    """
-    if not model.tie_word_embeddings:
-        return 0
-    table = vocabulary_entries(model) * model.hidden_size * model_dtype_bytes(model)
-    return table // settings.layout.tensor_parallel_size

@@ -109,12 +109,13 @@ def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSett
     cache_dtype = cache_dtype_for(model, settings.kv_cache_dtype, version, gpu.compute_capability)
     sizes, largest = _captured(settings, model, gpu, seqs=seqs, tokens=tokens)
     asynchronous = settings.async_scheduling
+    utilization = settings.gpu_memory_utilization
     return replace(
         settings,
         max_model_len=length,
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
-        gpu_memory_utilization=settings.gpu_memory_utilization or rules.default_utilization,
+        gpu_memory_utilization=rules.default_utilization if utilization is None else utilization,
         block_size=settings.block_size
         or block_tokens(
             model,

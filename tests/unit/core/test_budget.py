@@ -137,6 +137,13 @@ def test_utilization_leaves_the_reserve(gpu, asked, want):
     assert got == 0 or free - got * gpu.total_bytes >= reserve_bytes(llama_8b(), chosen, gpu)
 
 
+def test_where_nothing_is_free_nothing_is_requested():
+    gpu = card("NVIDIA-L4", free_bytes=0)
+    _, (got,) = planned(llama_8b(), gpu)
+    assert got.requested_bytes == 0
+    assert got.kv_cache_bytes.high < 0
+
+
 def test_the_reserve_names_what_comes_after_profiling():
     facts, gpu = llama_8b(), card("NVIDIA-L4")
     few = resolved(facts, gpu, max_num_seqs=16)
