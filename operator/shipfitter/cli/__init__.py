@@ -1,4 +1,4 @@
-"""The command line: one program for people, operator and agent; imports only what a command needs."""
+"""The command line of people, operator and agent; a command imports only what it needs."""
 
 import sys
 

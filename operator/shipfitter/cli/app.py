@@ -43,7 +43,7 @@ def plan(
         Path | None,
         typer.Option(
             "--nodes",
-            help="Plan for the Nodes and GPUNodes in this file (kubectl get nodes,gpunodes -o yaml).",
+            help="Plan for the Nodes and GPUNodes in a file (kubectl get nodes,gpunodes -o yaml).",
         ),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o")] = Output.TEXT,

@@ -66,9 +66,7 @@ def _models(resource: ModelDeployment, world: World) -> tuple[tuple[str, ModelFa
     if isinstance(first, UserError):
         raise first
     return tuple(
-        (uri, facts)
-        for uri in choices
-        if isinstance(facts := world.models.get(uri), ModelFacts)
+        (uri, facts) for uri in choices if isinstance(facts := world.models.get(uri), ModelFacts)
     )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
-from shipfitter.core.plan import Plan, Sizing
+from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
 from shipfitter.decide.rollout import Strategy, Takeover, spec_replicas, strategy, takeover
-from shipfitter.decide.world import Apply, Delete, LivePod, LiveWorkload, World
+from shipfitter.decide.world import Apply, Delete, LiveWorkload, World
 from shipfitter.render.config_map import logging_config_map
 from shipfitter.render.deployment import deployment, scale_manifest
 from shipfitter.render.disruption import disruption_budget
@@ -74,7 +74,16 @@ def manifests(
         applies.append(Apply(manifest=budget))
     if live is None or not _carries(live, record):
         applies.append(
-            Apply(manifest=deployment(resource, choice.plan.variants[0], record, image=image))
+            Apply(
+                manifest=deployment(
+                    resource,
+                    choice.plan.variants[0],
+                    record,
+                    image=image,
+                    hub_endpoint=world.settings.hub_endpoint,
+                    **_first_scale(resource, world, moves, wanted, sizing, live),
+                )
+            )
         )
     applies.extend(_scales(resource, world, moves, wanted, sizing))
     rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
@@ -91,7 +100,8 @@ def _carries(live: LiveWorkload, record: Mapping[str, Any]) -> bool:
     """Whether the workload was written for this very decision."""
     stored = annotations(live)
     return stored.get(INPUTS_ANNOTATION) == record.get("inputsHash") and (
-        f'"decidedAt":"{record.get("decidedAt")}"' in stored.get(PLAN_ANNOTATION, "").replace(" ", "")
+        f'"decidedAt":"{record.get("decidedAt")}"'
+        in stored.get(PLAN_ANNOTATION, "").replace(" ", "")
     )
 
 
@@ -118,18 +128,40 @@ def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: 
     return any(pod.variant != wanted and pod.node in members for pod in world.pods)
 
 
+def _first_scale(
+    resource: ModelDeployment,
+    world: World,
+    moves: Takeover,
+    wanted: str,
+    sizing: Sizing,
+    live: LiveWorkload | None,
+) -> dict[str, int]:
+    """A new workload starts with its replicas and strategy, never with Kubernetes' defaults."""
+    if live is not None:
+        return {}
+    how = _strategy(resource, world, sizing, wanted)
+    return {
+        "replicas": moves.replicas[wanted],
+        "max_surge": how.max_surge,
+        "max_unavailable": how.max_unavailable,
+    }
+
+
+def _strategy(resource: ModelDeployment, world: World, sizing: Sizing, name: str) -> Strategy:
+    return strategy(
+        str(resource.spec.rollout.mode),
+        tuple(pod for pod in world.pods if pod.variant == name),
+        room_to_surge=_room(world, sizing),
+        now_seconds=world.now_seconds,
+    )
+
+
 def _scales(
     resource: ModelDeployment, world: World, moves: Takeover, wanted: str, sizing: Sizing
 ) -> list[Apply]:
     applies = []
     for name, replicas in sorted(moves.replicas.items()):
-        pods = tuple(pod for pod in world.pods if pod.variant == name)
-        how = strategy(
-            str(resource.spec.rollout.mode),
-            pods,
-            room_to_surge=_room(world, sizing),
-            now_seconds=world.now_seconds,
-        )
+        how = _strategy(resource, world, sizing, name)
         live = next((w for w in world.workloads if w.name == name), None)
         if live is not None and spec_replicas(live) == replicas and _has(live, how):
             continue
@@ -158,13 +190,3 @@ def _delete(workload: LiveWorkload) -> Delete:
         name=workload.name,
         uid=str(metadata["uid"]),
     )
-
-
-def pods_of(world: World, variant: str) -> tuple[LivePod, ...]:
-    """Pods of one variant."""
-    return tuple(pod for pod in world.pods if pod.variant == variant)
-
-
-def is_same(plan: Plan, other: Plan) -> bool:
-    """Whether two plans would write the same workload."""
-    return plan.variants == other.variants

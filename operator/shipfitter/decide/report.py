@@ -84,21 +84,22 @@ def _conditions(
     if planned:
         current = [pod for pod in pods if pod.variant == report.variant or not report.variant]
         serving = [pod for pod in pods if pod.ready]
-        shown = serving if len(serving) >= replicas else current + [
-            pod for pod in serving if pod not in current
-        ]
+        shown = (
+            serving
+            if len(serving) >= replicas
+            else current + [pod for pod in serving if pod not in current]
+        )
         conditions.append(
-            available(shown, replicas, gpus=_gpus(report), startup="the engine is loading the model")
+            available(
+                shown, replicas, gpus=_gpus(report), startup="the engine is loading the model"
+            )
         )
     summary_condition = ready(conditions)
     rolling = planned and (
-        not summary_condition.status
-        or (bool(report.variant) and not _only(report.variant, pods))
+        not summary_condition.status or (bool(report.variant) and not _only(report.variant, pods))
     )
     blocked = not summary_condition.status and not planned
-    conditions.append(
-        Condition("Reconciling", rolling, "RollingOut" if rolling else "Settled")
-    )
+    conditions.append(Condition("Reconciling", rolling, "RollingOut" if rolling else "Settled"))
     conditions.append(
         Condition("Stalled", blocked, summary_condition.reason if blocked else "Settled")
     )
