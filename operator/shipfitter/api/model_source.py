@@ -9,7 +9,7 @@ from shipfitter.api.base import ApiModel, FreeForm, Name, Word, validated
 from shipfitter.api.rules import URI_RULE
 
 ModelUri = Annotated[str, Field(max_length=512, json_schema_extra=validated(URI_RULE))]
-Revision = Annotated[str, Field(min_length=1, max_length=128)]
+Revision = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]*$")]
 
 
 class SecretKeyRef(ApiModel):

@@ -17,6 +17,7 @@ Resource = TypeVar("Resource", bound=BaseModel)
 
 _METADATA = ("name", "namespace", "uid", "generation", "labels", "annotations")
 _LONGEST_ECHO = 80  # characters of the offending value that are shown
+_BRANCHES = ("int", "constrained-str")  # pydantic's names for the two forms of a quantity
 
 
 def parse_resource(
@@ -92,7 +93,7 @@ def _path(location: tuple[int | str, ...]) -> str:
     """
     path = ""
     for part in location:
-        if part in ("int", "str"):  # the branches of a quantity
+        if part in _BRANCHES:
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
@@ -100,6 +101,8 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _what(finding: ErrorDetails) -> str:
     kind, found = finding["type"], finding["input"]
+    if finding["loc"] and finding["loc"][-1] in _BRANCHES:
+        return f'should be a quantity such as 4, "500m" or "16Gi", got {_echo(found)}'
     if kind == "missing":
         return "is missing: add it"
     message = finding["msg"].removeprefix("Input ").removesuffix(" (strict)")

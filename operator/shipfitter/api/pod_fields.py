@@ -105,7 +105,7 @@ class EnvVar(ApiModel):
 
     model_config = ConfigDict(json_schema_extra=validated(ONE_ENV_SOURCE))
 
-    name: Annotated[str, Field(min_length=1, max_length=253)]
+    name: Annotated[str, Field(max_length=253, pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")]
     value: Annotated[str, Field(max_length=8192)] | None = None
     value_from: EnvSource | None = None
 

@@ -1,13 +1,16 @@
 """The rules that a schema can see: CEL for the API server, one wording for all."""
 
+import re
+
 from shipfitter.api.base import Rule
 
 MAX_NAME_LENGTH = 40  # leaves room for a variant's hash and for pod names within a label's 63
 FORBIDDEN_NAME = "vllm"  # a Service of that name puts VLLM_PORT and the like into every pod
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
 
-# The Hub's own rule for both parts: letters, digits, '-', '_' and '.', starting with no separator.
-HUB_URI_PATTERN = r"^(hf://)?[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$"
+# The Hub's own rule for both parts. Source: huggingface_hub 2.4 utils/_validators.py.
+_PART = r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+HUB_URI_PATTERN = rf"^(hf://)?{_PART}/{_PART}$"
 CLAIM_URI_PATTERN = r"^pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?$"
 
 # A tag that is a release: v0.33.0, 0.33.0, v0.33.0-cu129, v0.33.0.post1. A registry's port is none.
@@ -25,7 +28,8 @@ NAME_RULE = Rule(
     ),
 )
 URI_RULE = Rule(
-    cel=f"self.matches(r'{HUB_URI_PATTERN}') || self.matches(r'{CLAIM_URI_PATTERN}')",
+    cel=f"(self.matches(r'{HUB_URI_PATTERN}') && !self.contains('--') && !self.contains('..')"
+    f" && !self.endsWith('.git')) || self.matches(r'{CLAIM_URI_PATTERN}')",
     message="not a model: write hf://ORG/NAME, ORG/NAME or pvc://CLAIM/PATH",
 )
 MIN_UP_TO_PREFERRED = Rule(
@@ -59,3 +63,15 @@ ONE_ENV_SOURCE = Rule(
     cel="!(has(self.value) && has(self.valueFrom))",
     message="value and valueFrom exclude each other: keep one",
 )
+
+
+def is_model_uri(uri: str) -> bool:
+    """What URI_RULE says, for everybody but the API server.
+
+    >>> is_model_uri("Qwen/Qwen3-32B"), is_model_uri("pvc://models/a--b"), is_model_uri("a/b--c")
+    (True, True, False)
+    """
+    if re.search(CLAIM_URI_PATTERN, uri):
+        return True
+    never = "--" in uri or ".." in uri or uri.endswith(".git")
+    return not never and re.search(HUB_URI_PATTERN, uri) is not None

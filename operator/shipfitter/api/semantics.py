@@ -75,7 +75,7 @@ def _model_problems(body: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _uri_problems(path: str, uri: str) -> Iterator[Problem]:
-    if not re.search(rules.HUB_URI_PATTERN, uri) and not re.search(rules.CLAIM_URI_PATTERN, uri):
+    if not rules.is_model_uri(uri):
         yield f"{path}: {rules.URI_RULE.message}, got {uri!r}"
 
 

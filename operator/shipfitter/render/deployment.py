@@ -12,6 +12,7 @@ from shipfitter.render.labels import (
     PLAN_ANNOTATION,
     VARIANT_LABEL,
     owned_metadata,
+    queue_labels,
     variant_selector,
 )
 from shipfitter.render.pod import pod_template
@@ -42,7 +43,7 @@ def deployment(
     sizing = variant.sizing
     name = variant_name(resource.metadata.name, sizing, allocation=resource.spec.gpus.allocation)
     metadata = owned_metadata(resource, name)
-    metadata["labels"][VARIANT_LABEL] = name
+    metadata["labels"] |= {VARIANT_LABEL: name, **queue_labels(resource)}
     metadata["annotations"] = {
         INPUTS_ANNOTATION: str(record.get("inputsHash", "")),
         PLAN_ANNOTATION: annotated_plan(record, resource, image=image),

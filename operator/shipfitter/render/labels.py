@@ -12,6 +12,16 @@ INPUTS_ANNOTATION = "shipfitter.dev/inputs-hash"
 PLAN_ANNOTATION = "shipfitter.dev/plan"
 
 
+# A queue of Kueue's is named by a label on the workload; its admission copies it to the pods.
+QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
+
+
+def queue_labels(resource: ModelDeployment) -> dict[str, str]:
+    """Labels of the ModelDeployment that tell another controller about its workload."""
+    found = resource.metadata.labels
+    return {name: found[name] for name in QUEUE_LABELS if name in found}
+
+
 def common_labels(resource: ModelDeployment) -> dict[str, str]:
     """What every object of the deployment carries."""
     return {

@@ -17,6 +17,7 @@ from shipfitter.render.labels import (
     SERVES_LABEL,
     VARIANT_LABEL,
     owned_metadata,
+    queue_labels,
 )
 from shipfitter.render.pod import engine_container, pod_template
 from shipfitter.render.variant import nodes_per_replica, variant_name
@@ -40,7 +41,7 @@ def leader_worker_set(
     sizing = variant.sizing
     name = variant_name(resource.metadata.name, sizing, allocation=resource.spec.gpus.allocation)
     metadata = owned_metadata(resource, name)
-    metadata["labels"][VARIANT_LABEL] = name
+    metadata["labels"] |= {VARIANT_LABEL: name, **queue_labels(resource)}
     metadata["annotations"] = {
         INPUTS_ANNOTATION: str(record.get("inputsHash", "")),
         PLAN_ANNOTATION: annotated_plan(record, resource, image=image),

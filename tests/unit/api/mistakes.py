@@ -60,6 +60,13 @@ MISTAKES = (
         {"spec.model.uri": "llama"},
     ),
     Mistake(
+        "a name that the hub refuses", rules.URI_RULE, "spec.model.uri",
+        {"spec.model.uri": "hf://org/a--b"},
+    ),
+    Mistake(
+        "a clone address", rules.URI_RULE, "spec.model.uri", {"spec.model.uri": "hf://org/a.git"},
+    ),
+    Mistake(
         "a scheme we do not know", rules.URI_RULE, "spec.model.uri",
         {"spec.model.uri": "s3://bucket/llama"},
     ),

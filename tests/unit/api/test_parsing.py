@@ -77,6 +77,18 @@ def test_what_people_write_is_taken(what):
             id="a bound of the schema",
         ),
         pytest.param(
+            {"spec.resources.requests": {"cpu": 0.5}},
+            'spec.resources.requests.cpu: should be a quantity such as 4, "500m" or "16Gi", '
+            "got 0.5",
+            id="a number with a point is no quantity",
+        ),
+        pytest.param(
+            {"spec.resources.limits": {"nvidia.com/gpu": 2}},
+            "spec.resources.limits[nvidia.com/gpu]: the plan sets the number of GPUs: remove it, "
+            "and use spec.gpus.perReplica.max or spec.gpus.tensorParallelSize",
+            id="a number of GPUs beside the plan's",
+        ),
+        pytest.param(
             {"spec.model": {}},
             "spec.model.uri: is missing: add it",
             id="a missing field",

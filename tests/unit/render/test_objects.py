@@ -75,6 +75,14 @@ def test_a_deployment_belongs_to_its_model_deployment():
     }
 
 
+def test_a_queue_is_passed_on():
+    queue = {"kueue.x-k8s.io/queue-name": "gpus"}
+    of = resource(metadata__labels={**queue, "team": "ml"})
+    labels = rendered(of)["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "gpus"
+    assert "team" not in labels
+
+
 def test_the_selector_finds_the_pods():
     spec = rendered()["spec"]
     labels = spec["template"]["metadata"]["labels"].items()
