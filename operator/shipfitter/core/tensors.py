@@ -43,6 +43,7 @@ _TOWER = frozenset(
         "connector",
         "aligner",
         "audio_projector",
+        "vision_language_adapter",
     )
 )
 _EMBEDDING = frozenset(
@@ -50,6 +51,7 @@ _EMBEDDING = frozenset(
         "embed_tokens",
         "wte",
         "word_embeddings",
+        "embeddings",
         "tok_embeddings",
         "embed_in",
     )
@@ -108,9 +110,10 @@ _REPLICATED = frozenset(
         "g_a_proj",
         "wq_b",
         "weights_proj",
-        "e_score_correction_bias",
+        "e_score_correction",
     )
 )
+_WHOLE_BLOCKS = frozenset(("indexer", "router"))
 
 # Modules the engine keeps in one tensor.
 # Source: vLLM packed_modules_mapping of the classes; MergedColumnParallelLinear, QKVParallelLinear.
@@ -212,7 +215,7 @@ def _layer_shard(words: list[str], part: str) -> Shard:
     row_bias = part == "bias" and module in _ROW_PARALLEL
     if "experts" in words:
         return Shard.REPLICATED if row_bias else Shard.EXPERTS
-    if module in _REPLICATED or "indexer" in words or "norm" in module or row_bias:
+    if module in _REPLICATED or not _WHOLE_BLOCKS.isdisjoint(words) or "norm" in module or row_bias:
         return Shard.REPLICATED
     if part in ("weight_scale_2", "input_scale", "weight_global_scale", "input_global_scale"):
         return Shard.REPLICATED

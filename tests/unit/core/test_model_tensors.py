@@ -70,6 +70,16 @@ DIVIDED, EXPERTS, REPLICATED = Shard.DIVIDED, Shard.EXPERTS, Shard.REPLICATED
             "model.layers.9.mlp.up_proj.weight", DIVIDED, "prediction", id="beyond the last"
         ),
         pytest.param("mtp.layers.0.mlp.up_proj.weight", DIVIDED, "prediction", id="mtp"),
+        pytest.param(
+            "backbone.embeddings.weight", Shard.VOCAB, "embedding", id="Nemotron's embedding"
+        ),
+        pytest.param(
+            "model.layers.3.mlp.gate.e_score_correction_bias", REPLICATED, "layer", id="correction"
+        ),
+        pytest.param(
+            "model.layers.3.router.proj.weight", REPLICATED, "layer", id="Gemma 4's router"
+        ),
+        pytest.param("vision_language_adapter.w_in.weight", Shard.TOWER, "other", id="an adapter"),
         pytest.param("mtp.fc.weight", REPLICATED, "prediction", id="mtp outside layers"),
     ],
 )
