@@ -18,12 +18,13 @@ LOGGING_FILE = "logging.json"
 TERMINATION_PATH = "/dev/termination-log"
 DEFAULT_LEVEL = "INFO"
 
-# From this release on the process's name is part of the format, as an attribute that the engine
-# adds to records; before, it puts the name in front of every line itself.
-# Source: vLLM 0.24 and 0.33, vllm/logger.py.
+# In this release the process's name is part of the default format; 0.24 still puts it in front of
+# every line itself. The standard attribute is used rather than the engine's own vllm_process_name:
+# were that renamed, every line on the console would be lost.
+# Source: vLLM 0.24 and 0.33, vllm/logger.py and vllm/utils/system_utils.py.
 NAMES_PROCESS_FROM = EngineVersion(0, 33, 0)
 _LINE = "%(levelname)s %(asctime)s [%(fileinfo)s:%(lineno)d] %(message)s"
-_LINE_WITH_PROCESS = f"(%(vllm_process_name)s pid=%(process)d) {_LINE}"
+_LINE_WITH_PROCESS = f"(%(processName)s pid=%(process)d) {_LINE}"
 
 
 def logging_config_map_name(resource: ModelDeployment) -> str:

@@ -5,6 +5,7 @@ import pytest
 from shipfitter.core.engines import EngineVersion
 from shipfitter.render.args import drain_seconds, engine_args, model_argument, served_names
 from unit.render.plans import COMMIT, SIZING, ranks, resource, sizing
+from world.engine.flags import parse
 
 
 def args(*, spec=None, **changes):
@@ -181,3 +182,26 @@ def test_clients_do_not_see_which_alternative_runs():
 
 def test_drain_seconds_that_are_no_number_are_left_to_the_engine():
     assert drain_seconds(resource(spec__engine__args=["--shutdown-timeout=soon"])) == 60
+
+
+EAGER_AND_EVERYTHING = {
+    "enforce_eager": True,
+    "layout": ranks(8, 2, data_parallel_size=2, enable_expert_parallel=True),
+    "decode_context_parallel_size": 4,
+    "kv_cache_memory_bytes": 2**30,
+    "num_gpu_blocks_override": 99,
+}
+
+
+@pytest.mark.parametrize("version", [(0, 12, 0), (0, 17, 1), (0, 18, 0), (0, 24, 0), (0, 33, 0)])
+@pytest.mark.parametrize("settings", [{}, EAGER_AND_EVERYTHING], ids=["usual", "unusual"])
+def test_the_stand_in_engine_understands_every_word(version, settings):
+    words = args(
+        spec={"spec__engine__args": ["--seed=1", "--block-size", "32"]},
+        settings={**settings, "version": EngineVersion(*version)},
+    )
+    given = parse(words, version, program="vllm serve")
+    assert given["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+    assert given["served_model_name"] == ["meta-llama/Llama-3.1-8B-Instruct", "llama"]
+    assert given["max_model_len"] == 131_072
+    assert given["gpu_memory_utilization"] == 0.95

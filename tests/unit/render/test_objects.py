@@ -164,7 +164,6 @@ class NewLineFormatter(logging.Formatter):
 
     def format(self, record):
         record.fileinfo = record.filename
-        record.vllm_process_name = "EngineCore"
         return super().format(record)
 
 
@@ -197,7 +196,7 @@ def test_errors_reach_the_termination_message_and_the_console(engine_logging, tm
     logging.getLogger("vllm.engine").error("KV cache is needed")
     assert last_words.read_text() == "KV cache is needed\n"
     console = capfd.readouterr().out
-    assert "(EngineCore pid=" in console
+    assert "(MainProcess pid=" in console
     assert "loading" in console
     assert "KV cache is needed" in console
 
@@ -220,7 +219,7 @@ def test_the_users_log_level_keeps_its_meaning():
 )
 def test_the_console_names_the_process_where_the_engine_does_not(changes, want):
     line = logging_config(resource(**changes))["formatters"]["vllm"]["format"]
-    assert line.startswith("(%(vllm_process_name)s") is want
+    assert line.startswith("(%(processName)s") is want
 
 
 def test_a_version_nobody_knows_logs_as_the_newest():
