@@ -9,7 +9,7 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.core.plan import VariantPlan
 from shipfitter.render.claim_template import claim_template
 from shipfitter.render.config_map import logging_config_map
-from shipfitter.render.deployment import deployment, scale_manifest
+from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
 from shipfitter.render.disruption import disruption_budget
 from shipfitter.render.service import service
 from unit.api.mistakes import changed
@@ -72,10 +72,9 @@ def rendered(resource, planned):
     variant = VariantPlan(sizing=planned, replicas=resource.spec.replicas)
     written = record(resource, plan(planned))
     yield deployment(resource, variant, written, image=IMAGE, hub_endpoint="http://hub")
-    yield deployment(
-        resource, variant, written, image=IMAGE, replicas=0, max_surge=0, max_unavailable=1,
-        one_node=True,
-    )  # fmt: skip
+    scale = {"replicas": 0, "max_surge": 0, "max_unavailable": 1}
+    created = deployment(resource, variant, written, image=IMAGE, **scale)
+    yield on_one_node(created, resource)
     yield service(resource)
     yield logging_config_map(resource)
     yield claim_template(resource, planned)

@@ -15,6 +15,8 @@ from shipfitter.render.labels import (
     queue_labels,
     variant_selector,
 )
+from shipfitter.render.overlay import overlaid
+from shipfitter.render.placement import same_node
 from shipfitter.render.pod import pod_template
 from shipfitter.render.startup import progress_deadline_seconds
 from shipfitter.render.variant import variant_name
@@ -32,13 +34,11 @@ def deployment(
     max_surge: int | None = None,
     max_unavailable: int | None = None,
     hub_endpoint: str = "",
-    one_node: bool = False,
 ) -> dict[str, Any]:
     """The variant's Deployment for the plan that `record` holds.
 
     `replicas` and the strategy belong to another manager (`scale_manifest`); give them only to
-    create the object, so that it does not start with Kubernetes' defaults. `one_node`: the cache
-    claim can be mounted by one node only.
+    create the object, so that it does not start with Kubernetes' defaults.
     """
     sizing = variant.sizing
     name = variant_name(resource.metadata.name, sizing, allocation=resource.spec.gpus.allocation)
@@ -52,15 +52,19 @@ def deployment(
         "revisionHistoryLimit": REVISION_HISTORY_LIMIT,
         "progressDeadlineSeconds": progress_deadline_seconds(sizing.model.facts.checkpoint_bytes),
         "selector": {"matchLabels": variant_selector(resource, name)},
-        "template": pod_template(
-            resource, sizing, name, image=image, hub_endpoint=hub_endpoint, one_node=one_node
-        ),
+        "template": pod_template(resource, sizing, name, image=image, hub_endpoint=hub_endpoint),
     }
     if replicas is not None:
         spec["replicas"] = replicas
     if max_surge is not None and max_unavailable is not None:
         spec["strategy"] = _strategy(max_surge, max_unavailable)
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def on_one_node(manifest: Mapping[str, Any], resource: ModelDeployment) -> dict[str, Any]:
+    """The Deployment with all replicas on one node: its cache claim can be mounted by no more."""
+    affinity = {"affinity": same_node(resource)}
+    return overlaid(manifest, {"spec": {"template": {"spec": affinity}}})
 
 
 def annotated_plan(record: Mapping[str, Any], resource: ModelDeployment, *, image: str) -> str:

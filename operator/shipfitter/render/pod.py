@@ -11,7 +11,7 @@ from shipfitter.render.config_map import TERMINATION_PATH
 from shipfitter.render.environment import environment
 from shipfitter.render.labels import SERVES_LABEL, VARIANT_LABEL, common_labels
 from shipfitter.render.overlay import overlaid
-from shipfitter.render.placement import placement, same_node
+from shipfitter.render.placement import placement
 from shipfitter.render.resources import engine_resources
 from shipfitter.render.startup import PRE_STOP_SECONDS, grace_seconds, probes
 from shipfitter.render.volumes import downloads, volume_mounts, volumes
@@ -24,7 +24,6 @@ def pod_template(
     *,
     image: str,
     hub_endpoint: str = "",
-    one_node: bool = False,
 ) -> dict[str, Any]:
     """The template of a pod that serves, with the user's overlay on top."""
     labels = {**common_labels(resource), VARIANT_LABEL: variant, SERVES_LABEL: "true"}
@@ -32,8 +31,6 @@ def pod_template(
         "metadata": {"labels": labels},
         "spec": _pod_spec(resource, sizing, image=image, hub_endpoint=hub_endpoint),
     }
-    if one_node:
-        template = overlaid(template, {"spec": {"affinity": same_node(resource)}})
     return overlaid(template, resource.spec.template)
 
 

@@ -14,7 +14,7 @@ from shipfitter.api.model_deployment import Allocation
 from shipfitter.core.plan import VariantPlan
 from shipfitter.render.claim_template import claim_template, claim_template_name
 from shipfitter.render.config_map import logging_config, logging_config_map
-from shipfitter.render.deployment import deployment, scale_manifest
+from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
 from shipfitter.render.disruption import disruption_budget
 from shipfitter.render.leader_worker_set import group_scale_manifest, leader_worker_set
 from shipfitter.render.pod import engine_container
@@ -96,6 +96,13 @@ def test_a_deployment_leaves_replicas_to_the_scale_manager():
     assert "strategy" not in spec
     assert spec["revisionHistoryLimit"] == 3
     assert spec["progressDeadlineSeconds"] == 1800
+
+
+def test_a_claim_of_one_node_keeps_the_replicas_together():
+    affinity = on_one_node(rendered(), resource())["spec"]["template"]["spec"]["affinity"]
+    (term,) = affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert "nodeAffinity" in affinity, "the pool is still selected"
 
 
 def test_a_new_deployment_starts_with_its_own_scale():

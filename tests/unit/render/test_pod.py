@@ -8,14 +8,13 @@ from shipfitter.units import GIB
 from unit.render.plans import BUDGET, IMAGE, ranks, resource, sizing
 
 
-def template(*, spec=None, hub_endpoint="", one_node=False, **changes):
+def template(*, spec=None, hub_endpoint="", **changes):
     return pod_template(
         resource(**(spec or {})),
         sizing(**changes),
         "llama-1a2b3c4d",
         image=IMAGE,
         hub_endpoint=hub_endpoint,
-        one_node=one_node,
     )
 
 
@@ -258,15 +257,6 @@ def test_the_users_placement():
         }
     }
     assert pod["topologySpreadConstraints"] == [{**constraint, **ours}, {**constraint, **own}]
-
-
-def test_a_claim_of_one_node_keeps_the_replicas_together():
-    pod = template(one_node=True)
-    (term,) = pod["spec"]["affinity"]["podAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]
-    assert term["topologyKey"] == "kubernetes.io/hostname"
-    assert terms(pod), "the pool is still selected"
 
 
 def test_accounts_and_pull_secrets():
