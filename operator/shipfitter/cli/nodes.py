@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-from shipfitter.core.node_capacity import node_capacity
 from shipfitter.core.gpus import nearest_products, resolve_product
 from shipfitter.core.inventory import CapacitySource, Device, NodeCapacity
+from shipfitter.core.node_capacity import node_capacity
 from shipfitter.errors import InvalidSpecError
 from shipfitter.units import GIB, MIB
 
@@ -26,7 +26,8 @@ def imagined_nodes(gpus: list[str]) -> tuple[NodeCapacity, ...]:
         row = resolve_product(product)
         if row is None:
             near = ", ".join(nearest_products(product))
-            problems.append(f"--gpu {product}: not in the catalogue; did you mean {near}?")
+            hint = f"did you mean {near}?" if near else "write it as in NVIDIA-L40S:8"
+            problems.append(f"--gpu {product}: not in the catalogue; {hint}")
         elif count and not (count.isdigit() and 0 < int(count) <= 64):
             problems.append(f"--gpu {text}: the count is a number from 1 to 64, got {count!r}")
         else:

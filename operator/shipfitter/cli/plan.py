@@ -44,7 +44,7 @@ def run_plan(
         capacity = _capacity(gpus, nodes, context)
         outcomes = [(body, _decide(body, capacity, offline=offline)) for body in bodies]
     except UserError as error:
-        print(f"shipfitter: {error}", file=sys.stderr)  # noqa: T201
+        print(f"shipfitter: {error}", file=sys.stderr)
         return EXIT_MISTAKE
     codes = []
     for body, outcome in outcomes:
@@ -99,7 +99,7 @@ def _show(body: Mapping[str, Any], outcome: Outcome, *, output: str, manifests: 
     status = outcome.status or {}
     if manifests:
         texts = [yaml.safe_dump(dict(a.manifest), sort_keys=False) for a in outcome.applies]
-        print("---\n".join(texts), end="")  # noqa: T201
+        print("---\n".join(texts), end="")
         return
     shown = {
         "name": body["metadata"]["name"],
@@ -109,8 +109,8 @@ def _show(body: Mapping[str, Any], outcome: Outcome, *, output: str, manifests: 
         "conditions": status["conditions"],
     }
     if output == "json":
-        print(json.dumps(shown, indent=2))  # noqa: T201
+        print(json.dumps(shown, indent=2))
     elif output == "yaml":
-        print(yaml.safe_dump(shown, sort_keys=False), end="")  # noqa: T201
+        print(yaml.safe_dump(shown, sort_keys=False), end="")
     else:
-        print(plan_text(body, status))  # noqa: T201
+        print(plan_text(body, status))

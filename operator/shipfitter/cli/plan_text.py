@@ -33,7 +33,12 @@ def plan_text(body: Mapping[str, Any], status: Mapping[str, Any]) -> str:
 def _refusal(name: str, status: Mapping[str, Any]) -> Iterator[str]:
     ready = find(status["conditions"], "Ready") or {}
     yield f"✗ {name}: {ready.get('reason', 'Unknown')}"
-    yield from wrapped(str(ready.get("message", "")), indent="    ")
+    problem, _, options = str(ready.get("message", "")).partition(". what would fit: ")
+    yield from wrapped(problem, indent="    ")
+    if options:
+        yield "    what would fit"
+        for option in options.split("; "):
+            yield from wrapped(option, indent="      ")
 
 
 def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> Iterator[str]:
@@ -61,33 +66,46 @@ def _numbers(
     yield "max_model_len", f"{length}{native}; one such request takes {share:.0f} % of the cache"
     yield (
         "max_num_seqs",
-        f"{variant['maxNumSeqs']}; {variant['runningAtTypical']} run at once at the typical length; "
+        f"{variant['maxNumSeqs']}; {variant['runningAtTypical']} of typical length run at once; "
         f"limited by {variant['limitedBy']}",
     )
     yield "max_num_batched_tokens", str(variant["maxNumBatchedTokens"])
     yield "gpu_memory_utilization", str(variant["gpuMemoryUtilization"])
     yield (
         "model",
-        f"{variant['modelUri']}, {model.get('quantization') or 'none'} quantization, "
-        f"KV cache {variant['kvCacheDtype']}",
+        f"{variant['modelUri']}; {_precision(variant, model)}",
     )
     yield (
         "engine",
-        f"vLLM {status.get('engine', {}).get('version', '')}, runner {variant['modelRunner']}, "
-        f"{tokens:,} tokens of cache, concurrency {variant['maxConcurrency']:.2f}×",
+        f"vLLM {status.get('engine', {}).get('version', '')}, runner {variant['modelRunner']}; "
+        f"will report {tokens:,} tokens, {variant['maxConcurrency']:.2f}x",
     )
+
+
+def _precision(variant: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    method = model.get("quantization") or "none"
+    weights = "not quantized" if method == "none" else method
+    cache = "" if variant["kvCacheDtype"] == "auto" else f", KV cache {variant['kvCacheDtype']}"
+    return weights + cache
 
 
 def _budget(variant: Mapping[str, Any]) -> Iterator[str]:
     budget = variant["budget"]
     total = budget["totalBytes"]
-    yield f"    GPU memory    {total / GIB:7.2f} GiB on each of {variant['gpusPerReplica']}"
+    each = f" on each of {variant['gpusPerReplica']}" if variant["gpusPerReplica"] > 1 else ""
+    yield (
+        f"    GPU memory    {total / GIB:7.2f} GiB{each}, "
+        f"{budget['requestedBytes'] / GIB:.2f} of it requested"
+    )
     for label, key in PARTS:
         size = budget[key]
         yield f"      {label:<13}{size / GIB:7.2f}  {_bar(size, total)}"
     low = (budget["kvCacheBytes"] - budget["marginBytes"]) / GIB
     high = (budget["kvCacheBytes"] + budget.get("upsideBytes", 0)) / GIB
-    yield f"    certain?      {variant['verdict']}: KV cache {low:.2f} to {high:.2f} GiB, planned for the low end"
+    yield (
+        f"    certain?      {variant['verdict']}: KV cache {low:.2f} to {high:.2f} GiB, "
+        "planned for the low end"
+    )
 
 
 def _bar(size: int, total: int) -> str:
@@ -105,10 +123,10 @@ def _choices(plan: Mapping[str, Any]) -> Iterator[str]:
             yield from wrapped(f"{each['summary']}: {each['wouldAllow']}", indent="      ")
     frontier = plan.get("frontier") or []
     if frontier:
-        points = " · ".join(f"{p['maxModelLen']} × {p['maxNumSeqs']}" for p in frontier)
+        points = " · ".join(f"{p['maxModelLen']}×{p['maxNumSeqs']}" for p in frontier)
         yield ""
         yield from wrapped(
-            f"full-length requests at once (tokens × requests): {points}", indent="    "
+            f"trade-off, tokens × requests of that length at once: {points}", indent="    "
         )
 
 

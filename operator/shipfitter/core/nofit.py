@@ -171,7 +171,8 @@ def _relaxations(
         yield "another product that is here: {named}", replace(intent, products=()), pools
     anywhere = replace(intent, products=(), tensor_parallel_size=None, max_gpus_per_replica=8)
     for product in COMMON_NODE_TYPES:
-        for count in (1, 2, 4, 8):
+        here = max((pool.gpus_per_node for pool in pools if pool.product == product), default=0)
+        for count in (n for n in (1, 2, 4, 8) if n > here):
             yield "{named}, a node type that is not here", anywhere, (_imagined(product, count),)
 
 

@@ -8,7 +8,7 @@ from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.plan import NoFit, Plan, Sizing, VariantPlan, solve
 from shipfitter.core.sizing import holds
-from shipfitter.decide.resize import Gain, changes, gain
+from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, changes, gain
 from shipfitter.status.conditions import Condition, find, seconds_of
 
 
@@ -101,7 +101,7 @@ def _keep(plan: Plan, drifted: Condition, *, look_again: float | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """How long a drift has lasted: the stored condition is the clock, so a restart loses nothing."""
+    """How long a drift has lasted, by the stored condition: a restart loses nothing."""
 
     conditions: tuple[Mapping[str, Any], ...]
     now_seconds: float
@@ -151,7 +151,7 @@ def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: 
     enough = offered.percent >= max(resizing.minimum_gain_percent, 1e-9)
     if not (room and enough) or resizing.mode == "Off":
         return _keep(kept, _holds())
-    message = f"{offered.sentence} would gain {_percent(offered.percent)}"
+    message = f"{offered.sentence} would bring {_brings(offered.percent)}"
     if resizing.mode == "Recommend":
         return _keep(kept, Condition("Drifted", True, "ResizeRecommended", message))
     left = waiting.left("ResizePending", resizing.stabilization_seconds)
@@ -163,12 +163,17 @@ def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: 
         adopted=True,
         planned=_planned(fresh),
         drifted=_holds(),
-        reason=f"{offered.sentence}: {_percent(offered.percent)} more of what is preferred",
+        reason=f"{offered.sentence}: {_brings(offered.percent)}",
     )
 
 
-def _percent(percent: float) -> str:
-    return f"{percent:.0f} %" if percent < 1e5 else "the preferred model"
+def _brings(percent: float) -> str:
+    """The gain in words: a share while small, a factor when large."""
+    if percent >= PREFERRED_MODEL_PERCENT:
+        return "the model that is preferred"
+    if percent >= 100:
+        return f"{1 + percent / 100:.1f} times as much of what is preferred"
+    return f"{percent:.0f} % more of what is preferred"
 
 
 def _planned(plan: Plan) -> Condition:

@@ -41,11 +41,11 @@ def decide(body: Mapping[str, Any], world: World) -> Outcome:
         return _stopped(body, world, prior, "Planned", error)
     except UserError as error:
         return _stopped(body, world, prior, "ModelResolved", error)
-    return _decided(body, world, prior, resource, engine, models)
+    return _decided(Case(body, world, prior, resource, engine, models))
 
 
 def _engine(resource: ModelDeployment, prior: Prior, world: World) -> Engine:
-    """The spec's image, else the one pinned when this deployment was first planned, else the chart's."""
+    """The spec's image, else the one pinned at the first plan, else the chart's."""
     image = resource.spec.engine.image or prior.image or world.settings.default_image
     text = resource.spec.engine.version or engine_version(image)
     if text is None:
@@ -85,14 +85,21 @@ def _stopped(
     return Outcome(status=status, notices=notices(prior, status))
 
 
-def _decided(
-    body: Mapping[str, Any],
-    world: World,
-    prior: Prior,
-    resource: ModelDeployment,
-    engine: Engine,
-    models: tuple[tuple[str, ModelFacts], ...],
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A resource that parses, with a model that is known."""
+
+    body: Mapping[str, Any]
+    world: World
+    prior: Prior
+    resource: ModelDeployment
+    engine: Engine
+    models: tuple[tuple[str, ModelFacts], ...]  # first choice first
+
+
+def _decided(case: Case) -> Outcome:
+    body, world, prior, resource = case.body, case.world, case.prior, case.resource
+    engine, models = case.engine, case.models
     facts = models[0][1]
     inputs = inputs_hash(resource, facts=facts, image=engine.image)
     intent = intent_of(resource, engine.version, models)
@@ -106,7 +113,8 @@ def _decided(
         prior_conditions=prior.conditions,
         now_seconds=world.now_seconds,
     )
-    written = manifests(resource, world, prior, choice, inputs, engine.image)
+    written = manifests(resource, world, prior, choice, inputs=inputs, image=engine.image)
+    chosen = choice.plan.variants[0].sizing.model if choice.plan else None
     report = Report(
         body=body,
         world=world,
@@ -118,8 +126,8 @@ def _decided(
             choice.planned,
             _drift(choice, resource, engine, world),
         ),
-        facts=facts,
-        uri=models[0][0],
+        facts=chosen.facts if chosen else facts,
+        uri=chosen.uri if chosen else models[0][0],
         engine_image=engine.image,
         engine_version=str(engine.version),
         variant=written.variant,
@@ -166,5 +174,5 @@ def _drift(choice: Choice, resource: ModelDeployment, engine: Engine, world: Wor
         choice.drifted,
         status=True,
         reason="EngineUpdateAvailable",
-        message=f"{engine.image} runs; {newer} is the default now: set spec.engine.image to take it",
+        message=f"{engine.image} runs and {newer} is the default now; spec.engine.image takes it",
     )

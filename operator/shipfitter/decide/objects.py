@@ -39,6 +39,7 @@ def manifests(
     world: World,
     prior: Prior,
     choice: Choice,
+    *,
     inputs: str,
     image: str,
 ) -> Written:
@@ -73,18 +74,19 @@ def manifests(
     if budget is not None:
         applies.append(Apply(manifest=budget))
     if live is None or not _carries(live, record):
-        applies.append(
-            Apply(
-                manifest=deployment(
-                    resource,
-                    choice.plan.variants[0],
-                    record,
-                    image=image,
-                    hub_endpoint=world.settings.hub_endpoint,
-                    **_first_scale(resource, world, moves, wanted, sizing, live),
-                )
-            )
+        # A new workload starts with its replicas and strategy, never with Kubernetes' defaults.
+        how = _strategy(resource, world, sizing, wanted)
+        whole = deployment(
+            resource,
+            choice.plan.variants[0],
+            record,
+            image=image,
+            replicas=moves.replicas[wanted] if live is None else None,
+            max_surge=how.max_surge if live is None else None,
+            max_unavailable=how.max_unavailable if live is None else None,
+            hub_endpoint=world.settings.hub_endpoint,
         )
+        applies.append(Apply(manifest=whole))
     applies.extend(_scales(resource, world, moves, wanted, sizing))
     rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
     return Written(
@@ -126,25 +128,6 @@ def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: 
         return False
     members = {node.name for node in sizing.pool.nodes}
     return any(pod.variant != wanted and pod.node in members for pod in world.pods)
-
-
-def _first_scale(
-    resource: ModelDeployment,
-    world: World,
-    moves: Takeover,
-    wanted: str,
-    sizing: Sizing,
-    live: LiveWorkload | None,
-) -> dict[str, int]:
-    """A new workload starts with its replicas and strategy, never with Kubernetes' defaults."""
-    if live is not None:
-        return {}
-    how = _strategy(resource, world, sizing, wanted)
-    return {
-        "replicas": moves.replicas[wanted],
-        "max_surge": how.max_surge,
-        "max_unavailable": how.max_unavailable,
-    }
 
 
 def _strategy(resource: ModelDeployment, world: World, sizing: Sizing, name: str) -> Strategy:

@@ -24,7 +24,7 @@ class Prior:
 
     @classmethod
     def of(cls, body: Mapping[str, Any], workloads: tuple[LiveWorkload, ...]) -> "Prior":
-        """Status first; an object restored without it is rebuilt from its workload, not re-decided."""
+        """Status first; without it the workload's own record holds, and nothing is re-decided."""
         status = body.get("status") or {}
         plan = status.get("plan") or _annotated(workloads)
         engine = status.get("engine") or (plan or {}).get("engine") or {}

@@ -13,6 +13,8 @@ from shipfitter.status.availability import available, ready
 from shipfitter.status.conditions import Condition, merged
 from shipfitter.status.summary import summary
 
+SELECTOR = "shipfitter.dev/modeldeployment={name},shipfitter.dev/serves=true"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -62,7 +64,7 @@ def status_of(report: Report) -> dict[str, Any]:
         ),
         "replicas": len(serving),
         "readyReplicas": ready_replicas,
-        "selector": f"shipfitter.dev/modeldeployment={_name(report.body)},shipfitter.dev/serves=true",
+        "selector": SELECTOR.format(name=_name(report.body)),
     }
     if planned and ready_replicas >= replicas > 0 and _only(report.variant, serving):
         status["lastGoodPlan"] = report.plan_record

@@ -1,10 +1,12 @@
-"""Keep the running plan or take the fresh one: what still works is kept unless the gain is worth it."""
+"""What a fresh plan would bring over the one that runs."""
 
 from dataclasses import dataclass
 
 from shipfitter.core.candidate import Sizing
 from shipfitter.core.goals import Goals
 from shipfitter.core.intent import Intent
+
+PREFERRED_MODEL_PERCENT = 1e6  # an earlier model in the list outweighs any numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +21,14 @@ def gain(intent: Intent, running: Sizing, fresh: Sizing) -> Gain:
     """How much more of the preferred length and sequences the fresh sizing reaches, in per cent.
 
     The value of a sizing is the product of both shares of their preferred values, so a doubled
-    length counts as much as doubled sequences, and reaching beyond what is preferred counts nothing.
+    length counts as much as doubled sequences, and what is beyond the preferred counts nothing.
     An earlier model in the list is worth any number.
     """
     before, after = _value(intent, running), _value(intent, fresh)
-    percent = (after / before - 1) * 100 if before else 1e6
+    percent = (after / before - 1) * 100 if before else PREFERRED_MODEL_PERCENT
     uris = [model.uri for model in intent.models]
     if running.model.uri in uris and uris.index(fresh.model.uri) < uris.index(running.model.uri):
-        percent = max(percent, 1e6)
+        percent = max(percent, PREFERRED_MODEL_PERCENT)
     return Gain(percent, changes(running, fresh))
 
 

@@ -1,4 +1,4 @@
-"""Replicas of each variant while one takes over from another, and how a variant replaces its pods."""
+"""Replicas of each variant while one takes over, and how a variant replaces its own pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
