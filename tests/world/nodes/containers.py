@@ -50,6 +50,11 @@ class Container:
         self._process: Process | None = None
         self._killed_by_us = False
 
+    @property
+    def pid(self) -> int:
+        """Its process, or the last one it had; 0 before there was one."""
+        return self._process.pid if self._process is not None else 0
+
     def run(self) -> None:
         """Until it ended for good, or was stopped."""
         while not self._stopping.is_set():

@@ -250,7 +250,8 @@ class Pod:
             "hostIP": ADDRESS,
             "hostIPs": [{"ip": ADDRESS}],
             "podIP": self.pod_ip,
-            "podIPs": [{"ip": self.pod_ip}],
+            # Merged lists would keep the address of a run before the machine was off.
+            "podIPs": [{"$patch": "replace"}, {"ip": self.pod_ip}],
             "startTime": began,
             "observedGeneration": self.body["metadata"].get("generation"),
             "initContainerStatuses": [state.body() for state in init],

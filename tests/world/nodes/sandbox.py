@@ -41,6 +41,7 @@ class Child:
     output: int
     log: BinaryIO
     partial: bytes = b""
+    closed: bool = False
 
     def drain(self) -> bool:
         """Log what the program has written so far; False at the end of the pipe."""
@@ -68,6 +69,7 @@ class Child:
             self._log(self.partial + b"\n")
         os.close(self.output)
         self.log.close()
+        self.closed = True
 
 
 def die_with_parent(parent: int) -> None:
@@ -154,7 +156,8 @@ class Sandbox:
         self.tell(event="started", name=name, pid=child.pid)
 
     def on_output(self, child: Child) -> bool:
-        if not child.drain():
+        # One look at the selector may have shown its end as well, and that came first.
+        if not child.closed and not child.drain():
             self.selector.unregister(child.output)
         return True
 
