@@ -21,7 +21,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 
 from shipfitter.cluster.connection import Credentials, credentials, load_configuration
-from shipfitter.cluster.failures import UNREACHABLE, ApiError, ClusterUnreachableError, api_error
+from shipfitter.cluster.failures import ApiError, ClusterUnreachableError, api_error, unreachable
 from shipfitter.cluster.kinds import Kind, kind_of
 
 CONNECT_SECONDS = 5.0
@@ -63,7 +63,7 @@ class Client:
             try:
                 data = response.read()
             except urllib3.exceptions.HTTPError as error:
-                raise ApiError(UNREACHABLE, f"{method} {path}: {error}") from error
+                raise unreachable(error) from error
             if response.status == 401 and attempt == 1:
                 self.reload()
                 continue
@@ -194,7 +194,7 @@ class Client:
                 _request_timeout=(CONNECT_SECONDS, read_seconds),
             )
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            raise ApiError(UNREACHABLE, f"{method} {path}: {error}") from error
+            raise unreachable(error) from error
         response: urllib3.BaseHTTPResponse = answer.response
         return response
 

@@ -77,6 +77,20 @@ def api_error(status: int, body: Any, headers: Mapping[str, str] | None = None) 
     )
 
 
+def unreachable(error: Exception) -> ApiError:
+    """No answer, with the innermost cause: the outer ones only say "connection aborted"."""
+    cause: Any = error
+    while True:
+        inner = getattr(cause, "reason", None)
+        if not isinstance(inner, Exception):
+            inner = next((each for each in cause.args if isinstance(each, Exception)), None)
+        if inner is None:
+            break
+        cause = inner
+    words = " ".join(str(cause).split()) or type(cause).__name__
+    return ApiError(UNREACHABLE, f"the API server does not answer: {words}")
+
+
 def _seconds(value: Any) -> float | None:
     try:
         return float(value) if value is not None else None

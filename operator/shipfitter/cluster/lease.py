@@ -1,4 +1,7 @@
-"""One operator at a time: a Lease that is held, renewed, and given back; its loss ends the process.
+"""One operator at a time: a Lease that is held, renewed, and given back.
+
+While it cannot be renewed nothing may be written; once another holds it the process ends. An API
+server that is away for a minute lets nobody take over, so it is no reason to end.
 
 Whether another holder is alive is judged by our own clock: a lease that did not change for its
 whole duration since we first saw it is free. Clocks of different machines are compared only with
@@ -63,7 +66,7 @@ class LeaderLease:
 
     @property
     def held(self) -> bool:
-        """True while nobody else may act."""
+        """True while nobody else can act."""
         renewed = self._renewed_at
         return renewed is not None and self._clock() - renewed < DEADLINE_SECONDS
 
@@ -72,7 +75,6 @@ class LeaderLease:
         while not self._stopping.is_set():
             try:
                 if self.try_acquire():
-                    log.info("holds the lease %s as %s", self._name, self.identity)
                     return True
             except ApiError as error:
                 self._tell(f"lease {self._name}: {error.message}")
@@ -133,12 +135,10 @@ class LeaderLease:
                 if not self.try_acquire():
                     break
             except ApiError as error:
-                self._tell(f"lease {self._name} not renewed: {error.message}")
-                if not self.held:
-                    break
+                self._tell(f"lease {self._name} not renewed, nothing is written: {error.message}")
         if not self._stopping.is_set():
             self._renewed_at = None
-            log.error("lost the lease %s: another operator may act now; exits", self._name)
+            log.error("lost the lease %s to another operator; exits", self._name)
             on_loss()
 
     def _write(self, method: str, path: str, body: dict[str, Any], began: float) -> bool:
@@ -148,9 +148,11 @@ class LeaderLease:
             if error.conflict:  # somebody was faster; look again
                 return self.held
             raise
-        self._version = answer["metadata"]["resourceVersion"]
         self._renewed_at = began  # before the request: never later than others may count
+        if self._told or not self._version:
+            log.info("holds the lease %s as %s", self._name, self.identity)
         self._told = ""
+        self._version = answer["metadata"]["resourceVersion"]
         return True
 
     def _is_free(self, live: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from shipfitter.cluster.apply import Applier
 from shipfitter.cluster.caches import Caches
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.events import EventPoster
-from shipfitter.cluster.failures import ApiError
+from shipfitter.cluster.failures import UNREACHABLE, ApiError
 from shipfitter.cluster.free_gpus import ForeignUse
 from shipfitter.cluster.kept_facts import KeptFacts
 from shipfitter.cluster.model_facts import Fetch, ModelCache
@@ -79,6 +79,7 @@ class Runtime:
         self._looking_again: set[Key] = set()  # those that wait for something
         self._unrest_began: float | None = None
         self._unrest_ended = 0.0
+        self._away = False  # the API server did not answer the last time
         self._lock = threading.Lock()
         self._workers = [
             threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
@@ -143,7 +144,7 @@ class Runtime:
             wait = self.queue.failed(
                 key, retry_after_seconds=error.retry_after_seconds, slowly=not error.retryable
             )
-            log.warning("%s: %s; next try in %.0f s", key, error.message, wait)
+            self._tell(key, error, wait)
         except Exception:
             wait = self.queue.failed(key)
             log.exception("%s: a mistake of ours; next try in %.0f s", key, wait)
@@ -152,7 +153,15 @@ class Runtime:
                 self._looking_again.discard(key)
             else:
                 self._looking_again.add(key)
+            self._away = False
             self.queue.done(key, again_after_seconds=again)
+
+    def _tell(self, key: Key, error: ApiError, wait_seconds: float) -> None:
+        """A line for each failure, but one for all while the API server is away."""
+        away = error.status == UNREACHABLE
+        level = logging.DEBUG if away and self._away else logging.WARNING
+        log.log(level, "%s: %s; next try in %.0f s", key, error.message, wait_seconds)
+        self._away = away
 
     def _own_changed(self, key: Key) -> None:
         self.queue.add(key, after_seconds=BURST_SECONDS)

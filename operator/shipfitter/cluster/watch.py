@@ -58,7 +58,7 @@ class Watch(Generic[T]):
         self._stopping = threading.Event()
         self._response: urllib3.BaseHTTPResponse | None = None
         self._position = ""  # the resource version to watch from; empty: list first
-        self._problem = ""
+        self._problem: int | None = None  # status of the last failure, told once
         self._thread = threading.Thread(target=self._run, name=f"watch-{kind.plural}", daemon=True)
 
     def start(self) -> None:
@@ -105,14 +105,13 @@ class Watch(Generic[T]):
                 self._position = ""
 
     def _rest(self, error: ApiError) -> None:
-        if error.gone:
-            self._position = ""
         self._stamp()
         wait_seconds = self._backoff.next_seconds(error.retry_after_seconds)
-        if error.gone and self._backoff.failures == 1:
-            wait_seconds = self._backoff.chance.uniform(0.0, 0.5)  # normal after a long pause
-        elif self._problem != error.message:
-            self._problem = error.message
+        if error.gone and self._position:  # normal after a pause: list again, not all at once
+            wait_seconds = self._backoff.chance.uniform(0.0, min(1.0, wait_seconds))
+            self._position = ""
+        elif self._problem != error.status:
+            self._problem = error.status
             log.warning(
                 "watch %s: %s; next try in %.0f s", self.kind.plural, error.message, wait_seconds
             )
@@ -150,6 +149,8 @@ class Watch(Generic[T]):
             self._response = response
             self._stamp()
             try:
+                if self._stopping.is_set():
+                    return
                 for line in _lines(response):
                     self._stamp()
                     self._take(json.loads(line))
@@ -182,9 +183,9 @@ class Watch(Generic[T]):
 
     def _healthy(self) -> None:
         self._backoff.reset()
-        if self._problem:
+        if self._problem is not None:
             log.info("watch %s: works again", self.kind.plural)
-            self._problem = ""
+            self._problem = None
 
     def _stamp(self) -> None:
         self.last_activity_seconds = self._clock()

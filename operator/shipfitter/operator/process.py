@@ -67,26 +67,30 @@ class Process:
             healthy=self._what_hangs,
             ready=self._what_is_missing,
         )
-        self._stop = threading.Event()
-        self._watching = threading.Event()
+        self._stop = asyncio.Event()
+        self._watching = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._leading = False
         self._lost = False
         self._turned_at = time.monotonic()
 
     async def run(self) -> int:
         """The exit code, after everything was stopped and given back."""
+        self._loop = asyncio.get_running_loop()
         self._health.start()
         log.info("health on port %d", self._health.port)
-        pulse = asyncio.create_task(self._pulse())
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ask_to_stop)
+        companions = [asyncio.create_task(self._pulse()), asyncio.create_task(self._own_signals())]
+        self._take_signals()
         try:
             await asyncio.to_thread(self._lead)
             if not self._stop.is_set():
                 await self._serve()
+        except Exception:
+            log.exception("kopf ended; so does this process")
+            self._lost = True
         finally:
-            pulse.cancel()
+            for companion in companions:
+                companion.cancel()
             await asyncio.to_thread(self._end)
         return 1 if self._lost else 0
 
@@ -115,13 +119,21 @@ class Process:
 
     def _end(self) -> None:
         log.info("stops")
-        self._stop.set()
         self._lease.stop()
         self._runtime.stop()
         if not self._lost:
             self._lease.release()
         self._health.stop()
         self._client.close()
+
+    def _take_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._ask_to_stop)
+
+    async def _own_signals(self) -> None:
+        """kopf takes the signals when it starts; stopped by its own it waits 5 s for our flag."""
+        await self._watching.wait()
+        self._take_signals()
 
     def _ask_to_stop(self) -> None:
         self._stop.set()
@@ -131,7 +143,8 @@ class Process:
         """Nothing may be written any more: end soon, whatever hangs."""
         self._lost = True
         self._runtime.queue.stop()
-        self._stop.set()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
         last = threading.Timer(EXIT_SECONDS, os._exit, args=(1,))
         last.daemon = True
         last.start()
@@ -158,7 +171,7 @@ class Process:
 
     def _what_is_missing(self) -> str:
         if not self._lease.held:
-            return "another operator holds the lease"
+            return "the lease is not held"
         if not self._runtime.caches.synced:
             return "the cluster is still being read"
         return "" if self._watching.is_set() else "ModelDeployments are not watched yet"

@@ -50,7 +50,7 @@ def settings(*, streaming_lists: bool) -> kopf.OperatorSettings:
     chosen.posting.enabled = False  # we post our own, once for each transition
     chosen.scanning.disabled = True  # else it lists and watches all namespaces and definitions
     chosen.watching.inactivity_timeout = 90.0  # bookmarks come about every 60 s
-    chosen.watching.server_timeout = 300.0  # streams of bounded length are cheap to renew
+    chosen.watching.server_timeout = 300  # whole: the API server parses no fractions
     chosen.watching.reconnect_backoff = 1.0  # the default of 0.1 s hammers a struggling server
     chosen.watching.initial_streaming = streaming_lists
     chosen.networking.request_timeout = 30.0  # the default is five minutes
