@@ -21,7 +21,6 @@ class ApiModel(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         frozen=True,
-        use_attribute_docstrings=True,
     )
 
 

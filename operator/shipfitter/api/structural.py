@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from shipfitter.api.descriptions import describe
+
 Schema = dict[str, Any]
 
 _DROPPED = ("title", "$defs", "additionalProperties", "default", "anyOf", "const", "properties")
@@ -17,6 +19,7 @@ _ORDER = ("description", "type", "format", "enum", "default", "required", "prope
 def structural_schema(model: type[BaseModel]) -> Schema:
     """The schema of a kind; `metadata` is Kubernetes' own, and the status has no defaults."""
     document = model.model_json_schema(by_alias=True, mode="validation")
+    describe(document, model)
     root = _node(document, document.get("$defs", {}))
     properties = root["properties"]
     properties["metadata"] = {"type": "object"}
