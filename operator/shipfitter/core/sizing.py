@@ -283,7 +283,7 @@ def _sizing(solver: Solver, found: _Found) -> Sizing | None:
 def _limited_by(solver: Solver, found: _Found, final: _Step) -> str:
     goals = solver.goals
     if found.seqs >= goals.preferred_seqs and found.length >= goals.preferred_len:
-        return "nothing: both preferred values are reached"
+        return "the preferred values"
     if found.seqs >= goals.preferred_seqs:
         return "KV cache (length)"
     if final.layout.has_state and found.seqs >= final.blocks - 16:

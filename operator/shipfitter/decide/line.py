@@ -121,7 +121,7 @@ def _decided(case: Case) -> Outcome:
         prior=prior,
         plan_record=written.record or prior.plan,
         conditions=(
-            Condition("ModelResolved", True, "Resolved", _model_sentence(facts)),
+            Condition("ModelResolved", True, "Resolved", _model_sentence(resource, world, facts)),
             _capacity(pools),
             choice.planned,
             _drift(choice, resource, engine, world),
@@ -161,8 +161,14 @@ def _capacity(pools: tuple[Pool, ...]) -> Condition:
     return Condition("CapacityKnown", True, "GpusFound", listed)
 
 
-def _model_sentence(facts: ModelFacts) -> str:
-    return f"{facts.architecture}, facts from {facts.weights_source}"
+def _model_sentence(resource: ModelDeployment, world: World, facts: ModelFacts) -> str:
+    """Where the facts are from, and which alternatives are left out for want of them."""
+    missing = [
+        f"{uri} is left out ({found.reason})"
+        for uri in dict.fromkeys(canonical_uri(c.uri) for c in resource.spec.model.alternatives)
+        if isinstance(found := world.models.get(uri), UserError)
+    ]
+    return "; ".join([f"{facts.architecture}, facts from {facts.weights_source}", *missing])
 
 
 def _drift(choice: Choice, resource: ModelDeployment, engine: Engine, world: World) -> Condition:
