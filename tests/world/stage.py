@@ -1,4 +1,4 @@
-"""The whole world in one object: control plane, nodes, hub, and Shipfitter installed with its chart.
+"""The whole world in one object: control plane, nodes, hub, and Shipfitter by its chart.
 
 with Stage() as stage:
     stage.add_gpu_node("l40s-1", "NVIDIA-L40S", 2)
@@ -6,29 +6,31 @@ with Stage() as stage:
     stage.eventually(lambda: stage.ready("llama-8b"))
 """
 
+import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import yaml
+
+from shipfitter.core.gpus import resolve_product
+from shipfitter.units import GIB, MIB
 from world import nvml
 from world.controlplane import Plane, PlaneSettings
 from world.hub.published import published_names, published_repo
 from world.hub.server import Hub
-from world.nodes.api import Api
+from world.nodes.api import Api, ApiError
 from world.nodes.emulator import Emulator
 from world.nodes.node import NodeSpec
 from world.nodes.programs import Image, Program, ProgramMap
 from world.nodes.runtime import Timing
-
-from shipfitter.core.gpus import resolve_product
-from shipfitter.units import GIB, MIB
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -38,6 +40,14 @@ CONTROL_NODE = "control"
 OUTSIDE_BYTES = GIB // 4  # what the driver holds of an idle card beyond its reserve
 PATIENCE_SECONDS = 90.0
 PYTHON_PATH = {"PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT / 'operator'}"}
+
+PLACES = {
+    "/api/v1": ("pods", "services", "configmaps", "events", "secrets"),
+    "/apis/apps/v1": ("deployments", "replicasets"),
+    "/apis/policy/v1": ("poddisruptionbudgets",),
+    "/apis/shipfitter.dev/v1alpha1": ("modeldeployments",),
+}
+CLUSTER_WIDE = {"nodes": "/api/v1", "gpunodes": "/apis/shipfitter.dev/v1alpha1"}
 
 SHIPFITTER = Program(argv=(sys.executable, "-m", "shipfitter"), environment=PYTHON_PATH)
 ENGINE = Program(
@@ -118,12 +128,13 @@ class Stage:
 
     def install(self) -> None:
         """The chart, with the real helm, as a user would."""
+        self._helm("install", "--create-namespace")
+
+    def _helm(self, verb: str, *extra: str) -> None:
         values = self.folder / "values.yaml"
         values.write_text(yaml.safe_dump(self.chart_values()))
-        self.plane.helm(
-            "install", "shipfitter", CHART, "--namespace", NAMESPACE, "--create-namespace",
-            "--values", values,
-        )  # fmt: skip
+        options = ("--namespace", NAMESPACE, "--values", values, *extra)
+        self.plane.helm(verb, "shipfitter", CHART, *options)
 
     def chart_values(self) -> dict[str, Any]:
         """What a story changes of the chart's defaults: shorter waits, the local hub."""
@@ -138,12 +149,49 @@ class Stage:
 
     def operator_pod(self) -> dict[str, Any]:
         """The operator's pod."""
-        (pod,) = [
-            pod
-            for pod in self.objects("pods", NAMESPACE, selector="app.kubernetes.io/component=operator")
-            if not pod["metadata"].get("deletionTimestamp")
-        ]
+        (pod,) = (p for p in self._operator_pods() if not p["metadata"].get("deletionTimestamp"))
         return pod
+
+    def _operator_pods(self) -> list[dict[str, Any]]:
+        selector = "app.kubernetes.io/component=operator"
+        return self.objects("pods", NAMESPACE, selector=selector)
+
+    def upgrade(self, values: Mapping[str, Any]) -> None:
+        """`helm upgrade` with other values; the new operator acts when this returns."""
+        before = self.operator_pod()["metadata"]["uid"]
+        self.values = _merged(self.values, values)
+        self._helm("upgrade")
+        self.eventually(
+            lambda: self.operator_ready() and self.operator_pod()["metadata"]["uid"] != before,
+            what="the upgraded operator is ready",
+        )
+
+    def operator_ready(self) -> bool:
+        """Whether an operator leads and has seen everything."""
+        pods = self._operator_pods()
+        return len(pods) == 1 and is_ready(pods[0])
+
+    def operator_pid(self) -> int:
+        """The operator's process."""
+        uid = self.operator_pod()["metadata"]["uid"]
+        (pod,) = (pod for pod in self.emulator.pods_on(CONTROL_NODE) if pod.uid == uid)
+        return pod.containers[0].pid
+
+    def kill_operator(self) -> None:
+        """SIGKILL, as by the kernel; the node starts it again."""
+        os.kill(self.operator_pid(), signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def operator_away(self) -> Iterator[None]:
+        """Nobody operates meanwhile; afterwards a new one is ready."""
+        scale = ("scale", "deployment/shipfitter-operator", "-n", NAMESPACE)
+        self.plane.kubectl(*scale, "--replicas=0")
+        self.eventually(lambda: not self._operator_pods(), what="the operator is gone")
+        try:
+            yield
+        finally:
+            self.plane.kubectl(*scale, "--replicas=1")
+        self.eventually(self.operator_ready, what="the operator is back")
 
     # --- nodes
 
@@ -194,6 +242,22 @@ class Stage:
         )
         self.emulator.add_node(spec)
 
+    def remove_node(self, name: str) -> None:
+        """The machine is gone for good."""
+        self.emulator.remove_node(name)
+
+    def clear(self) -> None:
+        """As after the installation: no deployments, no GPU nodes, a healthy hub."""
+        self.hub.switch()
+        for body in self.objects("modeldeployments"):
+            self.delete("modeldeployment", body["metadata"]["name"])
+        for name in set(self.emulator.nodes) - {CONTROL_NODE}:
+            self.remove_node(name)
+        self.eventually(
+            lambda: not any(map(self.objects, ("modeldeployments", "deployments", "pods"))),
+            what="everything of the last story is gone",
+        )
+
     # --- objects
 
     def apply(self, source: Path | Mapping[str, Any], namespace: str = "default") -> None:
@@ -205,19 +269,35 @@ class Stage:
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
         """One object."""
-        found: dict[str, Any] = json.loads(
-            self.plane.kubectl("get", kind, name, "-n", namespace, "-o", "json")
-        )
-        return found
+        return self.api.get(f"{self._collection(kind, namespace)}/{name}")
 
     def objects(
         self, kind: str, namespace: str = "default", *, selector: str = ""
     ) -> list[dict[str, Any]]:
         """All objects of a kind."""
-        args = ["get", kind, "-n", namespace, "-o", "json"]
-        text = self.plane.kubectl(*args, *(["-l", selector] if selector else []))
-        items: list[dict[str, Any]] = json.loads(text)["items"]
+        query = {"labelSelector": selector} if selector else {}
+        items: list[dict[str, Any]] = self.api.get(self._collection(kind, namespace), **query)[
+            "items"
+        ]
         return items
+
+    def change(self, name: str, spec: Mapping[str, Any], namespace: str = "default") -> None:
+        """A merge patch of a ModelDeployment's spec."""
+        path = f"{self._collection('modeldeployment', namespace)}/{name}"
+        self.api.patch(path, {"spec": spec})
+
+    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """`kubectl delete` that does not wait; what is gone already is fine."""
+        with contextlib.suppress(ApiError):
+            self.api.delete(f"{self._collection(kind, namespace)}/{name}")
+
+    def _collection(self, kind: str, namespace: str) -> str:
+        """Where the API keeps a kind; REST, since a poll by kubectl costs 0.1 s of CPU."""
+        plural = kind.lower() if kind.endswith("s") else f"{kind.lower()}s"
+        for root, plurals in PLACES.items():
+            if plural in plurals:
+                return f"{root}/namespaces/{namespace}/{plural}"
+        return f"{CLUSTER_WIDE[plural]}/{plural}"
 
     def status(self, name: str) -> dict[str, Any]:
         """The status of a ModelDeployment; empty before the first one is written."""
@@ -268,6 +348,13 @@ class Stage:
             )
         except Exception as error:
             return str(error)
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod serves."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    going = "deletionTimestamp" in pod["metadata"]
+    return not going and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

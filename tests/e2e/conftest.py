@@ -1,0 +1,20 @@
+"""One world for all stories; each begins with an empty cluster."""
+
+import pytest
+
+from world.stage import Stage
+
+
+@pytest.fixture(scope="session")
+def world():
+    """The control plane with Shipfitter installed by its chart, started once."""
+    with Stage() as started:
+        started.eventually(started.operator_ready, what="the operator is ready")
+        yield started
+
+
+@pytest.fixture
+def stage(world):
+    """The world with nothing left of other stories."""
+    world.clear()
+    return world
