@@ -1,5 +1,6 @@
 """The command line of people, operator and agent; a command imports only what it needs."""
 
+import gc
 import sys
 
 
@@ -14,6 +15,7 @@ def main(argv: list[str] | None = None) -> None:
         from shipfitter.agent import main as agent_main
 
         sys.exit(agent_main(arguments[1:]))
+    gc.disable()  # a command has ended before a collection pays
     from shipfitter.cli.app import app
 
     app(arguments)
