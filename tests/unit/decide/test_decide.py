@@ -1,0 +1,267 @@
+"""Stories of one decision, through the whole pure line."""
+
+import json
+
+import pytest
+
+from builders_decide import NOW, Settled, as_live, condition, manifests, mdl, serving, world
+from builders_plan import LLAMA_8B, facts, node
+from shipfitter.decide import decide
+from shipfitter.errors import HubUnavailableError, TokenRequiredError, UnknownArchitectureError
+
+SOON = {"resize": {"stabilizationSeconds": 60}}
+
+
+def variant(outcome):
+    return outcome.status["plan"]["variants"][0]
+
+
+def test_a_first_plan_writes_the_workload_whole():
+    outcome = decide(mdl(), world(node("a", "L40S", 8)))
+    (deployment,) = manifests(outcome, "Deployment")
+    assert deployment["spec"]["replicas"] == 1
+    assert condition(outcome, "Planned")["reason"] == "Fits"
+    assert condition(outcome, "Ready")["status"] == "False"
+    kinds = {apply.manifest["kind"] for apply in outcome.applies}
+    assert kinds == {"ConfigMap", "Service", "Deployment"}
+
+
+def test_deciding_again_on_an_unchanged_world_changes_nothing():
+    nodes = (node("a", "L40S", 8),)
+    settled = Settled(*nodes)
+    again = settled.decide(*nodes)
+    assert again.status == settled.status
+    assert not manifests(again, "Deployment")
+    assert not again.notices
+    assert not again.deletes
+
+
+def test_a_plan_outlives_a_lost_status():
+    nodes = (node("a", "L40S", 8),)
+    settled = Settled(*nodes)
+    again = decide(mdl(), settled.world(*nodes, now_seconds=NOW + 500))
+    assert again.status["plan"]["decidedAt"] == settled.status["plan"]["decidedAt"]
+    assert not manifests(again, "Deployment")
+
+
+def test_a_better_gpu_type_is_taken_when_the_gain_has_lasted():
+    small = node("a", "L4")
+    both = (small, node("b", "L40S"))
+    settled = Settled(small, **SOON)
+    early = settled.decide(*both)
+    assert condition(early, "Drifted")["reason"] == "ResizePending"
+    assert early.requeue_after_seconds == 60
+    late = settled.after(61, *both)
+    assert variant(late)["gpuProduct"] == "NVIDIA-L40S"
+    assert len(manifests(late, "Deployment")) == 1
+    assert late.notices[0].reason == "Resized"
+    assert "max_model_len 17408 → 131072" in late.notices[0].message
+
+
+def test_the_old_variant_stays_until_the_new_one_is_ready():
+    small = node("a", "L4")
+    both = (small, node("b", "L40S"))
+    settled = Settled(small, **SOON)
+    late = settled.after(61, *both)
+    settled.status = late.status
+    (deployment,) = manifests(late, "Deployment")
+    name = deployment["metadata"]["name"]
+    fresh = as_live(deployment)
+    starting = serving(name, "b", ready=False)
+    waiting = settled.decide(
+        *both, workloads=(settled.workload, fresh), pods=(*settled.pods, starting)
+    )
+    assert not [
+        m
+        for m in manifests(waiting, "Deployment", "shipfitter-scale")
+        if m["spec"]["replicas"] == 0
+    ]
+    there = settled.decide(
+        *both, workloads=(settled.workload, fresh), pods=(*settled.pods, serving(name, "b"))
+    )
+    scaled = {
+        m["metadata"]["name"]: m["spec"]["replicas"]
+        for m in manifests(there, "Deployment", "shipfitter-scale")
+    }
+    assert scaled[settled.variant] == 0
+
+
+def test_an_old_variant_without_wish_or_pods_is_deleted():
+    small, big = node("a", "L4"), node("b", "L40S")
+    settled = Settled(small, **SOON)
+    late = settled.after(61, small, big)
+    settled.status = late.status
+    (deployment,) = manifests(late, "Deployment")
+    name = deployment["metadata"]["name"]
+    gone = as_live(
+        {**settled.workload.body, "spec": {**settled.workload.body["spec"], "replicas": 0}}
+    )
+    gone.body["spec"]["replicas"] = 0
+    done = settled.decide(
+        small, big, workloads=(gone, as_live(deployment)), pods=(serving(name, "b"),)
+    )
+    assert [delete.name for delete in done.deletes] == [settled.variant]
+
+
+@pytest.mark.parametrize(
+    ("mode", "want"),
+    [
+        pytest.param("Recommend", "ResizeRecommended", id="Recommend says what would be gained"),
+        pytest.param("Off", "PlanHolds", id="Off says nothing"),
+    ],
+)
+def test_a_gain_changes_nothing_unless_resizing_is_automatic(mode, want):
+    small = node("a", "L4")
+    settled = Settled(small, resize={"mode": mode, "stabilizationSeconds": 0})
+    late = settled.after(1000, small, node("b", "L40S"))
+    assert condition(late, "Drifted")["reason"] == want
+    assert variant(late)["gpuProduct"] == "NVIDIA-L4"
+
+
+def test_a_gain_whose_gpus_are_taken_is_no_gain():
+    small = node("a", "L4")
+    settled = Settled(small, **SOON)
+    late = settled.after(61, small, node("b", "L40S", used_gpus=1))
+    assert variant(late)["gpuProduct"] == "NVIDIA-L4"
+
+
+def test_when_the_pool_is_gone_and_nothing_else_fits_what_runs_is_kept():
+    small = node("a", "L4")
+    settled = Settled(small)
+    late = settled.after(1000)
+    assert condition(late, "Planned")["reason"] == "NoGpuCapacity"
+    assert "running pods are kept" in condition(late, "Planned")["message"]
+    assert late.status["plan"] == settled.status["plan"]
+    assert not late.deletes
+
+
+def test_when_the_pool_is_gone_another_one_is_taken_after_settling():
+    settled = Settled(node("a", "L4"))
+    other = node("b", "L40S")
+    early = settled.decide(other)
+    assert condition(early, "Drifted")["reason"] == "PlanNoLongerFits"
+    late = settled.after(11, other)
+    assert variant(late)["gpuProduct"] == "NVIDIA-L40S"
+
+
+def test_a_bad_spec_lists_every_problem_and_touches_nothing():
+    nodes = (node("a", "L40S"),)
+    settled = Settled(*nodes)
+    bad = {
+        "engine": {"args": ["--port=1", "--model=x"]},
+        "template": {"spec": {"hostNetwork": True}},
+    }
+    outcome = settled.decide(*nodes, spec=bad)
+    message = condition(outcome, "Planned")["message"]
+    assert condition(outcome, "Planned")["reason"] == "InvalidSpec"
+    for path in ("spec.engine.args", "spec.template", "--port", "--model"):
+        assert path in message
+    assert not outcome.applies
+    assert not outcome.deletes
+    assert outcome.status["plan"] == settled.status["plan"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(HubUnavailableError("spec.model.uri: the hub is away"), id="the hub is down"),
+        pytest.param(TokenRequiredError("spec.model.uri: gated"), id="the model is gated"),
+        pytest.param(UnknownArchitectureError("WarpForCausalLM"), id="the class is not known"),
+    ],
+)
+def test_a_model_that_cannot_be_read_is_named(error):
+    outcome = decide(mdl(), world(node("a", "L40S"), models={f"hf://{LLAMA_8B}": error}))
+    assert condition(outcome, "ModelResolved")["reason"] == error.reason
+    assert condition(outcome, "Ready")["reason"] == error.reason
+    assert not outcome.applies
+
+
+def test_nothing_fits_creates_nothing():
+    outcome = decide(
+        mdl(model={"uri": "Qwen/Qwen3-235B-A22B"}),
+        world(node("a", "L4"), models={"hf://Qwen/Qwen3-235B-A22B": facts("Qwen/Qwen3-235B-A22B")}),
+    )
+    assert condition(outcome, "Planned")["reason"] == "DoesNotFit"
+    assert not outcome.applies
+    assert condition(outcome, "Stalled")["status"] == "True"
+
+
+def test_more_replicas_only_scale():
+    nodes = (node("a", "L40S", 8),)
+    settled = Settled(*nodes)
+    more = settled.decide(*nodes, spec={"replicas": 3})
+    assert not manifests(more, "Deployment")
+    (scale,) = manifests(more, "Deployment", "shipfitter-scale")
+    assert scale["spec"]["replicas"] == 3
+    (budget,) = manifests(more, "PodDisruptionBudget")
+    assert budget["spec"]["minAvailable"] == 2
+
+
+def test_a_surge_needs_a_free_gpu():
+    free = Settled(node("a", "L40S", 2))
+    full = Settled(node("a", "L40S", 1))
+    roomy = free.decide(node("a", "L40S", 2, used_gpus=1))
+    tight = full.decide(node("a", "L40S", 1, used_gpus=1))
+    (scale,) = manifests(roomy, "Deployment", "shipfitter-scale")
+    assert scale["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert not manifests(tight, "Deployment", "shipfitter-scale")  # it is one by one already
+
+
+def test_a_newer_default_image_only_recommends_itself():
+    nodes = (node("a", "L40S"),)
+    settled = Settled(*nodes)
+    newer = settled.world(*nodes)
+    newer = world(
+        *nodes,
+        workloads=newer.workloads,
+        pods=newer.pods,
+        settings=type(newer.settings)(default_image="vllm/vllm-openai:v0.34.0"),
+    )
+    outcome = decide(mdl(status=settled.status), newer)
+    assert condition(outcome, "Drifted")["reason"] == "EngineUpdateAvailable"
+    assert not manifests(outcome, "Deployment")
+    assert outcome.status["engine"]["image"].endswith(":v0.33.0")
+
+
+def test_pods_that_wait_for_a_gpu_are_named_without_counts_that_change():
+    nodes = (node("a", "L40S", 1),)
+    settled = Settled(*nodes, replicas=2)
+    pods = (
+        settled.pods[0],
+        serving(
+            settled.variant,
+            "",
+            number=1,
+            ready=False,
+            phase="Pending",
+            gpus=0,
+            waiting_for_gpu_since=NOW - 5,
+        ),
+    )
+    outcome = settled.decide(*nodes, pods=pods)
+    assert condition(outcome, "Available")["reason"] == "WaitingForGpu"
+    assert "1 × NVIDIA-L40S" in condition(outcome, "Available")["message"]
+
+
+def test_last_words_of_an_engine_reach_the_condition():
+    nodes = (node("a", "L40S", 1),)
+    settled = Settled(*nodes)
+    pod = serving(
+        settled.variant,
+        "a",
+        ready=False,
+        restarts=2,
+        waiting_reason="CrashLoopBackOff",
+        exit_code=1,
+        termination_message="no room for the cache",
+    )
+    outcome = settled.decide(*nodes, pods=(pod,))
+    assert condition(outcome, "Available")["reason"] == "EngineFailed"
+    assert "no room for the cache" in condition(outcome, "Available")["message"]
+
+
+def test_the_record_on_the_workload_is_the_plan_in_status():
+    outcome = decide(mdl(), world(node("a", "L40S", 8)))
+    (deployment,) = manifests(outcome, "Deployment")
+    record = json.loads(deployment["metadata"]["annotations"]["shipfitter.dev/plan"])
+    assert {key: record[key] for key in outcome.status["plan"]} == outcome.status["plan"]
