@@ -10,7 +10,7 @@ from shipfitter.cluster import ledger
 from shipfitter.cluster.caches import Caches
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.free_gpus import ForeignUse, Used
-from shipfitter.cluster.kinds import DEPLOYMENT, OWNER_LABEL
+from shipfitter.cluster.kinds import DEPLOYMENT, DISRUPTION_BUDGET, OWNER_LABEL
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
@@ -32,6 +32,7 @@ class Observer:
         """Everything one decision may look at; workloads are read live, the rest is cached."""
         workloads = tuple(self._workloads(key))
         pods = self.caches.own_pods()
+        budget = self.caches.known(DISRUPTION_BUDGET, key.namespace, key.name)
         return World(
             now_seconds=self.now(),
             nodes=self._nodes(key, pods),
@@ -42,6 +43,7 @@ class Observer:
                 for pod in sorted(pods, key=lambda each: each.name)
                 if (pod.namespace, pod.owner) == key
             ),
+            disruption_budget_uid=budget.uid if budget else "",
             settings=self.settings,
         )
 

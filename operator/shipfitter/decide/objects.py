@@ -71,8 +71,18 @@ def manifests(
         Apply(manifest=service(resource)),
     ]
     budget = disruption_budget(resource)
+    deletes = [_delete(workload) for workload in moves.finished]
     if budget is not None:
         applies.append(Apply(manifest=budget))
+    elif world.disruption_budget_uid:  # below two replicas it would block every drain
+        deletes.append(
+            Delete(
+                api_version="policy/v1",
+                kind="PodDisruptionBudget",
+                name=name,
+                uid=world.disruption_budget_uid,
+            )
+        )
     if live is None or not _carries(live, record):
         # A new workload starts with its replicas and strategy, never with Kubernetes' defaults.
         how = _strategy(resource, world, sizing, wanted)
@@ -91,7 +101,7 @@ def manifests(
     rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
     return Written(
         applies=tuple(applies),
-        deletes=tuple(_delete(workload) for workload in moves.finished),
+        deletes=tuple(deletes),
         record=record,
         variant=wanted,
         look_again_seconds=ROLLING_LOOK_SECONDS if rolling else None,

@@ -197,6 +197,13 @@ def test_more_replicas_only_scale():
     assert budget["spec"]["minAvailable"] == 2
 
 
+def test_a_disruption_budget_goes_with_the_second_replica():
+    nodes = (node("a", "L40S", 8),)
+    settled = Settled(*nodes)
+    fewer = settled.decide(*nodes, disruption_budget_uid="budget-uid")
+    assert [(d.kind, d.uid) for d in fewer.deletes] == [("PodDisruptionBudget", "budget-uid")]
+
+
 def test_a_surge_needs_a_free_gpu():
     free = Settled(node("a", "L40S", 2))
     full = Settled(node("a", "L40S", 1))
