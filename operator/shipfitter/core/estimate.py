@@ -47,5 +47,17 @@ def sum_of(estimates: Iterable[Estimate]) -> Estimate:
         low_squares += (one.point - one.low) ** 2
         high_squares += (one.high - one.point) ** 2
     return Estimate(
-        low=point - isqrt(low_squares), point=point, high=point + isqrt(high_squares) + 1
+        low=point - isqrt(low_squares),
+        point=point,
+        high=point + isqrt(high_squares) + (high_squares > 0),
     )
+
+
+def difference(whole: Estimate, part: Estimate) -> Estimate:
+    """What is left of a quantity, with the errors of both."""
+    return sum_of((whole, negative(part)))
+
+
+def negative(estimate: Estimate) -> Estimate:
+    """The quantity taken away instead of added."""
+    return Estimate(low=-estimate.high, point=-estimate.point, high=-estimate.low)

@@ -34,9 +34,14 @@ def layout_problems(
         *_ranks(model, layout, gpus_per_node),
         *_heads(model, layout.tensor_parallel_size),
         *_widths(model, layout),
-        *_card(model, compute_capability),
+        *card_problems(model, compute_capability),
         *_blocks(model, layout, engine_version),
     )
+
+
+def card_problems(model: ModelFacts, compute_capability: tuple[int, int] | None) -> tuple[str, ...]:
+    """Those of them that no other layout on the card would mend."""
+    return tuple(_card(model, compute_capability))
 
 
 def _ranks(model: ModelFacts, layout: ParallelLayout, gpus_per_node: int) -> Iterator[str]:

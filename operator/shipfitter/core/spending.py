@@ -26,6 +26,11 @@ class Spending:
     uncharged_cuda_graph_bytes: int
     used: Estimate  # the first four together
     load_peak_bytes: int
+    held: Estimate  # weights and overhead
+    peak: Estimate  # activation
+    sampler: Estimate  # the part of the peak that sampling alone needs
+    charged: Estimate  # for graphs
+    graphs: Estimate  # charged or not
 
 
 class _Question:
@@ -89,6 +94,11 @@ def _answer(question: _Question) -> Spending:
         cuda_graph_bytes=charged.point,
         uncharged_cuda_graph_bytes=graphs.point - charged.point,
         used=sum_of((weights, *overhead, peak, charged)),
+        held=sum_of((weights, *overhead)),
+        peak=peak,
+        sampler=transient.sampler_bytes,
+        charged=charged,
+        graphs=graphs,
         load_peak_bytes=held + _loaded_twice_bytes(model, settings.layout),
     )
 
