@@ -130,8 +130,8 @@ lies = st.sampled_from((0.5, 0.7, 0.9, 1.1, 1.3, 1.5))
 
 
 @settings(max_examples=100)
-@given(fleets, lies, st.booleans(), clusters())
-def test_one_lying_node_moves_no_other_pools_bytes(fleet, lie, labelled, others):
+@given(fleets, lies, st.sampled_from((8, 8, 7, 1)), st.booleans(), clusters())
+def test_one_lying_node_moves_no_other_pools_bytes(fleet, lie, count, labelled, others):
     product = "NVIDIA-H100-80GB-HBM3"
     labels = gpu_labels(product, 8) if labelled else PLATFORM | {"shipfitter.dev/pool": "h100"}
     honest = tuple(
@@ -145,7 +145,7 @@ def test_one_lying_node_moves_no_other_pools_bytes(fleet, lie, labelled, others)
     )
     first = honest[0].devices[0]
     liar = replace(
-        honest[0], devices=(replace(first, total_bytes=int(first.total_bytes * lie)),) * 8
+        honest[0], devices=(replace(first, total_bytes=int(first.total_bytes * lie)),) * count
     )
     others = tuple(replace(node, name=f"o{node.name}") for node in others)
     assert signature(liar.labels) == signature(honest[0].labels)

@@ -84,7 +84,7 @@ def _pool(separated: Separated) -> Pool:
     return Pool(
         name="",
         product=smallest.product,
-        gpus_per_node=min(found.gpus_per_node for found in group.classes),
+        gpus_per_node=_usual_gpus(group),
         total_bytes=smallest.total_bytes,
         nominal_bytes=smallest.nominal_bytes,
         foreign_used_bytes=foreign_used_bytes,
@@ -116,6 +116,12 @@ def _pool(separated: Separated) -> Pool:
         other_products=tuple(sorted(products - {smallest.product})),
         unified=smallest.unified,
     )
+
+
+def _usual_gpus(group: NodeGroup) -> int:
+    """The number of GPUs most nodes have; the scheduler counts those of each node itself."""
+    nodes_by_gpus = Counter(len(node.devices) for node in group.nodes)
+    return max(nodes_by_gpus, key=lambda gpus: (nodes_by_gpus[gpus], gpus))
 
 
 def _foreign_used_bytes(group: NodeGroup, total_bytes: int) -> int:

@@ -1,7 +1,7 @@
 """Which nodes are alike: of one class, and of one size within it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.capacity import Device, NodeCapacity
 from shipfitter.core.robust import close, groups_around_medians
@@ -20,6 +20,11 @@ class NodeClass:
     replicas_per_gpu: int
     platform: tuple[str, ...]
 
+    @property
+    def kind_of_gpu(self) -> "NodeClass":
+        """The class whatever the number of GPUs: its nodes may stand in for each other."""
+        return replace(self, gpus_per_node=0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
@@ -29,7 +34,7 @@ class NodeGroup:
     nodes: tuple[NodeCapacity, ...]  # those that can take pods now
     signatures: frozenset[Signature]  # of these and of their kind that cannot, such as cordoned
     is_joined: bool = False  # of nodes that differ, because no label separates them
-    is_outlier: bool = False  # one node alone, with less than others of its class
+    is_outlier: bool = False  # one node alone, with less than others with such GPUs
 
     @property
     def usable_bytes(self) -> int:
@@ -80,13 +85,23 @@ def node_groups(nodes: Iterable[NodeCapacity]) -> list[NodeGroup]:
         found = node_class(node)
         if found:
             classes.setdefault(found, []).append(node)
-    return [group for found in sorted(classes) for group in _groups_of_class(found, classes[found])]
+    most_bytes: dict[NodeClass, int] = {}
+    for found, members in classes.items():
+        sizes = [usable_bytes(node) for node in members if is_available(node)]
+        kind = found.kind_of_gpu
+        most_bytes[kind] = max(most_bytes.get(kind, 0), *sizes, 0)
+    return [
+        group
+        for found in sorted(classes)
+        for group in _groups_of_class(found, classes[found], most_bytes[found.kind_of_gpu])
+    ]
 
 
-def _groups_of_class(found: NodeClass, members: list[NodeCapacity]) -> Iterable[NodeGroup]:
+def _groups_of_class(
+    found: NodeClass, members: list[NodeCapacity], most_bytes: int
+) -> Iterable[NodeGroup]:
     available = [node for node in members if is_available(node)]
     away = [node for node in members if not is_available(node)]
-    most_bytes = max(map(usable_bytes, available), default=0)
     for sizes in groups_around_medians([usable_bytes(node) for node in available]):
         nodes = tuple(node for node in available if usable_bytes(node) in sizes)
         kin = [node for node in away if close(usable_bytes(node), sizes[0])]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from shipfitter.core.node_classes import NodeGroup
+from shipfitter.core.robust import close
 from shipfitter.core.selectors import Signature, selects, shortest_selector
 
 
@@ -64,11 +65,19 @@ def _must_join(one: Separated, other: Separated) -> bool:
         return False  # a pod that asks for one never gets the other
     if not one.group.nodes or not other.group.nodes:
         return False  # nothing can go there now
+    if _stand_in(one.group, other.group):
+        return False  # the scheduler counts GPUs itself, and bytes are the same
     if min(one.group, other.group, key=lambda group: group.usable_bytes).is_outlier:
         return False
     reached = any(selects(one.selector, node) for node in other.group.signatures)
     reaching = any(selects(other.selector, node) for node in one.group.signatures)
     return reached or reaching
+
+
+def _stand_in(one: NodeGroup, other: NodeGroup) -> bool:
+    """Whether only the number of GPUs in a node tells the groups apart."""
+    kinds = {found.kind_of_gpu for group in (one, other) for found in group.classes}
+    return len(kinds) == 1 and close(one.usable_bytes, other.usable_bytes)
 
 
 def _joined(one: NodeGroup, other: NodeGroup) -> NodeGroup:

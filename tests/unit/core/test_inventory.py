@@ -20,6 +20,10 @@ def sized(name, mib, **changes):
     return bare(name, devices=(device(total_bytes=mib * MIB),) * 8, **changes)
 
 
+HALVES = (device(total_bytes=22_700 * MIB),) * 4
+DOUBLES = (device(total_bytes=90_000 * MIB),) * 4
+
+
 def shape(nodes):
     """Names, bytes per GPU in MiB and members: what most tests look at."""
     return [
@@ -103,6 +107,21 @@ def test_a_node_that_offers_nothing_is_left_out(change, why):
             [sized("a", 45_455), sized("b", 45_455), sized("c", 22_700), sized("d", 22_700)],
             [("nvidia-l40s-8", 22_700, ["a", "b", "c", "d"])],
             id="two nodes that agree are no lie: what no label separates takes the smaller",
+        ),
+        pytest.param(
+            [bare("a"), bare("b"), bare("c", count=7)],
+            [("nvidia-l40s-7", 45_455, ["c"]), ("nvidia-l40s-8", 45_455, ["a", "b"])],
+            id="a node that tells of fewer GPUs takes none from the others",
+        ),
+        pytest.param(
+            [sized("a", 45_455), sized("b", 45_455), bare("c", count=4, devices=HALVES)],
+            [("nvidia-l40s-4", 22_700, ["c"]), ("nvidia-l40s-8", 45_455, ["a", "b"])],
+            id="nor does one that tells of fewer and smaller ones",
+        ),
+        pytest.param(
+            [sized("a", 45_455), sized("b", 45_455), bare("c", count=4, devices=DOUBLES)],
+            [("nvidia-l40s-8", 45_455, ["a", "b", "c"])],
+            id="one with fewer and larger ones counts as one of the fleet",
         ),
         pytest.param(
             [bare("a"), bare("b", "NVIDIA-L4")],
