@@ -1,8 +1,10 @@
 """Weight bytes on one rank: what "Model loading took" says for a layout."""
 
 from collections import defaultdict
+from functools import lru_cache
 
 from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
+from shipfitter.core.identity import SameModel
 from shipfitter.core.layout import ParallelLayout, pipeline_stages
 from shipfitter.core.legality import layout_problems
 from shipfitter.units import MIB, ceil_div, round_up
@@ -42,7 +44,27 @@ def weights_bytes(
     `with_prediction`: speculation uses the checkpoint's own multi-token-prediction layers.
     `with_towers`: false with --language-model-only.
     """
-    left_out = {"" if with_prediction else "prediction", "" if with_towers else "other"}
+    return _held(
+        SameModel(model),
+        layout,
+        stage,
+        whole_blocks=whole_blocks,
+        left_out=frozenset(
+            {"" if with_prediction else "prediction", "" if with_towers else "other"}
+        ),
+    )
+
+
+@lru_cache(maxsize=1024)  # a solve asks it for every card and batch of one layout
+def _held(
+    same: SameModel,
+    layout: ParallelLayout,
+    stage: int,
+    *,
+    whole_blocks: bool,
+    left_out: frozenset[str],
+) -> int:
+    model = same.facts
     stages = pipeline_stages(model.num_hidden_layers, layout.pipeline_parallel_size)
     tensors: dict[str, int] = defaultdict(int)
     total = 0
