@@ -37,6 +37,7 @@ class Kind:
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 POD = Kind("v1", "Pod", "pods")
 SERVICE = Kind("v1", "Service", "services")
+CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 JOB = Kind("batch/v1", "Job", "jobs")

@@ -10,7 +10,7 @@ from shipfitter.cluster import ledger
 from shipfitter.cluster.caches import Caches
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.free_gpus import ForeignUse, Used
-from shipfitter.cluster.kinds import DEPLOYMENT, DISRUPTION_BUDGET, OWNER_LABEL
+from shipfitter.cluster.kinds import CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, OWNER_LABEL
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
@@ -28,7 +28,7 @@ class Observer:
     settings: Settings
     now: Callable[[], float] = time.time
 
-    def world(self, key: Key, models: Mapping[str, Found]) -> World:
+    def world(self, key: Key, body: Mapping[str, Any], models: Mapping[str, Found]) -> World:
         """Everything one decision may look at; workloads are read live, the rest is cached."""
         workloads = tuple(self._workloads(key))
         pods = self.caches.own_pods()
@@ -43,9 +43,19 @@ class Observer:
                 for pod in sorted(pods, key=lambda each: each.name)
                 if (pod.namespace, pod.owner) == key
             ),
+            claim_access_modes=self._claim_access_modes(key, body),
             disruption_budget_uid=budget.uid if budget else "",
             settings=self.settings,
         )
+
+    def _claim_access_modes(self, key: Key, body: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """Of the cache claim; None where none is named or it does not exist (yet)."""
+        storage = (body.get("spec") or {}).get("storage")
+        name = storage.get("cacheClaim") if isinstance(storage, Mapping) else None
+        claim = self.client.read(CLAIM, key.namespace, name) if isinstance(name, str) else None
+        if claim is None:
+            return None
+        return tuple(claim.get("spec", {}).get("accessModes") or ())
 
     def _nodes(self, key: Key, pods: list[OwnPod]) -> tuple[NodeCapacity, ...]:
         """Nodes with all that is held or promised on them, but for this deployment's promises."""

@@ -55,7 +55,7 @@ class Reconciler:
             return PENDING_SECONDS
         self.observer.foreign.used()  # may take long: not while others wait to decide
         with self.planning:
-            outcome = self.decide(body, self.observer.world(key, resolved.models))
+            outcome = self.decide(body, self.observer.world(key, body, resolved.models))
             refused = self._apply(key, outcome)
         self._report(key, body, outcome)
         if refused is not None:

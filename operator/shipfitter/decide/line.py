@@ -6,6 +6,7 @@ from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.api.model_source import canonical_uri
+from shipfitter.api.storage_rules import MANY, claim_problems
 from shipfitter.core.engines import EngineVersion
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
@@ -35,6 +36,9 @@ def decide(body: Mapping[str, Any], world: World) -> Outcome:
     prior = Prior.of(body, world.workloads)
     try:
         resource = ModelDeployment.parse(body)
+        problems = claim_problems(resource, world.claim_access_modes or (MANY,))
+        if problems:
+            raise InvalidSpecError(problems)
         engine = _engine(resource, prior, world)
         models = _models(resource, world)
     except InvalidSpecError as error:

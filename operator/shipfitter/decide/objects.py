@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.api.storage_rules import MANY, binds_to_one_node
 from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
 from shipfitter.decide.rollout import Strategy, Takeover, spec_replicas, strategy, takeover
 from shipfitter.decide.world import Apply, Delete, LiveWorkload, World
 from shipfitter.render.config_map import logging_config_map
-from shipfitter.render.deployment import deployment, scale_manifest
+from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
 from shipfitter.render.disruption import disruption_budget
 from shipfitter.render.plan_record import plan_record
 from shipfitter.render.service import service
@@ -96,6 +97,8 @@ def manifests(
             max_unavailable=how.max_unavailable if live is None else None,
             hub_endpoint=world.settings.hub_endpoint,
         )
+        if _binds_to_one_node(world):
+            whole = on_one_node(whole, resource)
         applies.append(Apply(manifest=whole))
     applies.extend(_scales(resource, world, moves, wanted, sizing))
     rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
@@ -140,9 +143,15 @@ def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: 
     return any(pod.variant != wanted and pod.node in members for pod in world.pods)
 
 
+def _binds_to_one_node(world: World) -> bool:
+    """Whether the cache claim lets pods of one node in only, and one after the other."""
+    return binds_to_one_node(world.claim_access_modes or (MANY,))
+
+
 def _strategy(resource: ModelDeployment, world: World, sizing: Sizing, name: str) -> Strategy:
+    mode = "InPlace" if _binds_to_one_node(world) else str(resource.spec.rollout.mode)
     return strategy(
-        str(resource.spec.rollout.mode),
+        mode,
         tuple(pod for pod in world.pods if pod.variant == name),
         room_to_surge=_room(world, sizing),
         now_seconds=world.now_seconds,

@@ -48,6 +48,7 @@ class World:
     models: Mapping[str, ModelFacts | UserError]  # by uri
     workloads: tuple[LiveWorkload, ...] = ()
     pods: tuple[LivePod, ...] = ()
+    claim_access_modes: tuple[str, ...] | None = None  # of the cache claim, where it exists
     disruption_budget_uid: str = ""  # of the one that exists
     settings: Settings = field(default_factory=Settings)
 

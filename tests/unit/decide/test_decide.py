@@ -204,6 +204,25 @@ def test_a_disruption_budget_goes_with_the_second_replica():
     assert [(d.kind, d.uid) for d in fewer.deletes] == [("PodDisruptionBudget", "budget-uid")]
 
 
+def test_a_claim_for_one_node_replaces_pods_in_place():
+    spec = {"storage": {"cacheClaim": "cache"}}
+    outcome = decide(
+        mdl(**spec), world(node("a", "L40S", 8), claim_access_modes=("ReadWriteOnce",))
+    )
+    (deployment,) = manifests(outcome, "Deployment")
+    rolling = deployment["spec"]["strategy"]["rollingUpdate"]
+    assert rolling == {"maxSurge": 0, "maxUnavailable": 1}
+    assert "podAffinity" in deployment["spec"]["template"]["spec"]["affinity"]
+
+
+def test_a_claim_for_one_pod_refuses_a_second_replica():
+    spec = {"storage": {"cacheClaim": "cache"}, "replicas": 2}
+    modes = ("ReadWriteOncePod",)
+    outcome = decide(mdl(**spec), world(node("a", "L40S", 8), claim_access_modes=modes))
+    assert condition(outcome, "Planned")["reason"] == "InvalidSpec"
+    assert "spec.replicas" in condition(outcome, "Planned")["message"]
+
+
 def test_a_surge_needs_a_free_gpu():
     free = Settled(node("a", "L40S", 2))
     full = Settled(node("a", "L40S", 1))
