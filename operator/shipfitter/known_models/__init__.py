@@ -4,6 +4,7 @@ Gated repositories are among them: the operator reads no Secrets, so it could no
 """
 
 import json
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -33,4 +34,5 @@ def known_model_facts(repository: str) -> ModelFacts | None:
     if not entry.is_file():
         return None
     known = json.loads(entry.read_text(encoding="utf-8"))
-    return model_facts(known["config"], name=repository, checkpoint_bytes=known["weightsBytes"])
+    facts = model_facts(known["config"], name=repository, checkpoint_bytes=known["weightsBytes"])
+    return replace(facts, weights_source=SOURCE)

@@ -18,11 +18,11 @@ from shipfitter.cluster.lease import LeaderLease
 from shipfitter.cluster.runtime import Runtime
 from shipfitter.decide import decide
 from shipfitter.errors import UserError
-from shipfitter.hub import fetch_model_facts
 from shipfitter.operator import resource
 from shipfitter.operator.configuration import Configuration, environment, read_configuration
 from shipfitter.operator.health import HealthServer
 from shipfitter.operator.logs import start_logging
+from shipfitter.operator.model_source import fetch_or_known
 
 STUCK_SECONDS = 60.0  # an event loop that did not turn for so long is no longer alive
 EXIT_SECONDS = 4.0  # after a loss of the lease the process ends at the latest then
@@ -55,7 +55,7 @@ class Process:
         self._runtime = Runtime(
             client,
             decide=decide,
-            fetch=fetch_model_facts,
+            fetch=fetch_or_known,
             settings=configuration.settings,
             namespaces=configuration.watch_namespaces,
             instance=configuration.identity,
