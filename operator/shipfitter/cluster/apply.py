@@ -153,7 +153,7 @@ class Applier:
 
 def same_meaning(one: Any, other: Any) -> bool:
     """True where two statuses say the same: an absent field, null and empty are alike."""
-    return bool(_bare(one) == _bare(other))
+    return bool(_bare(one or {}) == _bare(other or {}))
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

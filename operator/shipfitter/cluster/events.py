@@ -45,7 +45,8 @@ class EventPoster:
                 self._client.patch(path, {"series": series}, content_type=MERGE_PATCH)
                 self._remember(name, count)
         except ApiError as error:
-            log.warning("%s/%s: event not posted: %s", namespace, name, error.message)
+            about = f"{namespace}/{body['metadata']['name']}"
+            log.warning("%s: event not posted: %s", about, error.message)
 
     def _remember(self, name: str, count: int) -> None:
         self._counts[name] = count

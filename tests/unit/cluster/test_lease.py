@@ -4,10 +4,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from unit.cluster.fake_api import eventually
-from unit.cluster.fake_objects import RefusedError
 
 from shipfitter.cluster.lease import LeaderLease
+from unit.cluster.fake_api import eventually
+from unit.cluster.fake_objects import RefusedError
 
 NAME = "shipfitter-operator"
 
