@@ -22,7 +22,8 @@ _REMEDIES = {
     "LibraryNotFound": (
         "libnvidia-ml.so.1 is not visible in this container. On a node with GPUs give the agent "
         "the NVIDIA runtime (chart value agent.runtimeClassName), or let the container toolkit "
-        "honour NVIDIA_VISIBLE_DEVICES for unprivileged pods, or mount the driver (agent.driverRoot)"
+        "honour NVIDIA_VISIBLE_DEVICES for unprivileged pods, or mount the driver "
+        "(agent.driverRoot)"
     ),
     "DriverNotLoaded": (
         "the kernel module is not loaded; if a driver container is still building it, wait, else "

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shipfitter.agent.api import Api, ApiError, BackOff
-from shipfitter.agent.credentials import node_claim
+from shipfitter.agent.credentials import CredentialsError, node_claim
 from shipfitter.agent.devices import Fingerprint, NvmlUnavailableError
 from shipfitter.agent.foreign import ForeignMemory
 from shipfitter.agent.host import Host
@@ -91,7 +91,7 @@ class Watch:
         while not self._stop.is_set():
             self._readiness.round()
             try:
-                found = self._api.own_object(self._node_name) or {}
+                found = self._adopted(self._api.own_object(self._node_name))
             except ApiError as error:
                 if error.status == 403:
                     log.warning("%s; going on without what was written before", error)
@@ -108,6 +108,19 @@ class Watch:
                 }
             )
             return
+
+    def _adopted(self, found: dict[str, Any] | None) -> dict[str, Any]:
+        """The object, if it is of this machine; one of an earlier machine is taken over.
+
+        Else it would be collected together with that machine.
+        """
+        uid = self._owner_uid()
+        if found is None or not uid:
+            return found or {}
+        if uid in [owner.get("uid") for owner in found["metadata"].get("ownerReferences") or ()]:
+            return found
+        self._api.create(self._node_name, uid)
+        return {}
 
     def _look(self) -> float:
         """Ask the driver; the seconds until it should be asked again."""
@@ -171,7 +184,10 @@ class Watch:
 
     def _owner_uid(self) -> str:
         """The Node's UID, where our token is bound to that very node."""
-        claim = node_claim(self._api.token())
+        try:
+            claim = node_claim(self._api.token())
+        except CredentialsError:
+            return ""  # the request itself tells what is wrong
         return claim.uid if claim.name == self._node_name else ""
 
 

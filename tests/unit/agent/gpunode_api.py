@@ -73,7 +73,8 @@ class GpuNodeApi:
                 return 200, self.stored, {}
         self.queries.append(query)
         self.writes.append(body)
-        self.stored = (self.stored or {}) | body
+        metadata = (self.stored or {}).get("metadata", {}) | body["metadata"]
+        self.stored = (self.stored or {}) | body | {"metadata": metadata}
         return 200, self.stored, {}
 
     @contextmanager

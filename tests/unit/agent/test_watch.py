@@ -1,13 +1,24 @@
 """The agent as a process: what it writes, when, and how it ends."""
 
+import json
 import re
+import subprocess
+import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
-from unit.agent.agents import Agent, host_root
+from shipfitter.agent.api import Api
+from shipfitter.agent.credentials import load
+from shipfitter.agent.devices import Fingerprint, NodeReading
+from shipfitter.agent.host import Host
+from shipfitter.agent.readiness import Readiness
+from shipfitter.agent.report import meaning
+from shipfitter.agent.watch import Pace, Watch
+from unit.agent.agents import RUN, Agent, environment, host_root
 from unit.agent.gpunode_api import NODE_UID, GpuNodeApi, bound_token, kubeconfig
 from world import nvml
 
@@ -152,6 +163,96 @@ def test_a_rise_of_foreign_memory_is_written_once_and_an_engine_is_no_stranger(a
         api.wait_for(lambda: len(api.status_writes()) == 3)
         used = [gpu["memory"]["foreignUsedBytes"] for gpu in api.status_writes()[-1]["gpus"]]
         assert used == [1024 * 2**20, 0]
+        agent.stop()
+
+
+def test_an_object_of_an_earlier_machine_of_that_name_is_taken_over(api, world):
+    api.stored = {
+        "metadata": {"name": "n1", "ownerReferences": [{"kind": "Node", "uid": "earlier"}]},
+        "status": {"gpus": [{"uuid": "GPU-of-the-other"}]},
+    }
+    world.scenario(init=9)
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        (owner,) = api.writes[0]["metadata"]["ownerReferences"]
+        assert owner["uid"] == NODE_UID
+        assert api.status_writes()[0]["gpus"] == []
+        agent.stop()
+
+
+def test_an_unchanged_world_is_confirmed_now_and_then(api, world):
+    client = Api(load({"KUBECONFIG": str(world.kubeconfig)}))
+    watch = Watch(
+        node_name="n1",
+        agent_version="1",
+        nvml=Quiet(),
+        host=Host(world.root),
+        api=client,
+        readiness=Readiness(),
+        pace=Pace(poll_seconds=0.02, refresh_seconds=0.2),
+        stop=(stop := threading.Event()),
+    )
+    thread = threading.Thread(target=watch.run)
+    begin = time.monotonic()
+    thread.start()
+    try:
+        api.wait_for(lambda: len(api.status_writes()) == 4)
+    finally:
+        stop.set()
+        thread.join()
+        client.close()
+    assert time.monotonic() - begin >= 3 * 0.8 * 0.2
+    assert len({json.dumps(meaning(status)) for status in api.status_writes()}) == 1
+
+
+class Quiet:
+    """A driver without GPUs in which nothing ever changes."""
+
+    def fingerprint(self):
+        return Fingerprint(driver="580", gpus=(), xids=())
+
+    def read(self):
+        return NodeReading(driver="580")
+
+    def close(self):
+        pass
+
+
+def test_a_wrong_setting_is_told(world):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        env=environment(
+            world.path,
+            world.root,
+            KUBECONFIG=str(world.kubeconfig),
+            SHIPFITTER_AGENT_POLL_SECONDS="often",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "shipfitter agent: SHIPFITTER_AGENT_POLL_SECONDS: a number of seconds above 0 is needed, "
+        "got 'often'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "want"),
+    [
+        pytest.param({"xid": 79, "event_types": 8}, "Xid79", id="an XID of the hardware"),
+        pytest.param({"xid": 31, "event_types": 8}, "", id="an application's own XID"),
+        pytest.param({"fabric_state": 2}, "FabricNotReady", id="an unfinished NVSwitch fabric"),
+        pytest.param({"remapped_rows": "0 9 0 1"}, "RowRemapFailure", id="no row left to remap"),
+    ],
+)
+def test_what_happens_to_a_gpu_is_told(api, world, change, want):
+    world.scenario(product="h100", gpus={1: change})
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        assert [gpu["health"]["reason"] for gpu in api.status_writes()[0]["gpus"]] == ["", want]
         agent.stop()
 
 
