@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from world.controlplane import FAST_NODE_LOSS, CommandError, Plane
+from world.controlplane import FAST_NODE_LOSS, ApiError, CommandError, Plane
 from world.nodes import Api, Emulator, Image, NodeSpec, Program, ProgramMap, Timing
 
 pytestmark = pytest.mark.plane
 TESTS = Path(__file__).parents[1]
 ACTOR = Program(argv=(sys.executable, str(TESTS / "world" / "nodes" / "actor.py")))
+PODS = "/api/v1/namespaces/default/pods"
 FAST = Timing(backoff_seconds=0.4, probe_factor=0.2, refresh_seconds=1.0)
 
 
@@ -111,7 +112,7 @@ class Cluster:
         return self.plane.request("POST", path, body)["metadata"]["name"]
 
     def read(self, name):
-        return json.loads(self.plane.kubectl("get", "pod", name, "-o", "json"))
+        return self.plane.request("GET", f"{PODS}/{name}")
 
     def status(self, name, index=0):
         """The first container's status; empty before there is one."""
@@ -128,7 +129,12 @@ class Cluster:
         return self.read(name)["status"]["phase"]
 
     def exists(self, name):
-        return bool(self.plane.kubectl("get", "pod", name, "--ignore-not-found", "-o", "name"))
+        try:
+            return bool(self.read(name))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
 
     def delete(self, name, *args):
         self.plane.kubectl("delete", "pod", name, "--wait=false", *args)
@@ -158,7 +164,12 @@ def is_alive(pid):
         return False
 
 
+LISTENS = {"tcpSocket": {"port": 8000}, "periodSeconds": 1}
+
+
 def running(cluster, body):
+    """The name of a pod that serves by now."""
+    body["spec"]["containers"][0].setdefault("readinessProbe", LISTENS)
     name = cluster.create(body)
     eventually(lambda: cluster.is_ready(name))
     return name
@@ -203,8 +214,6 @@ def test_a_service_leads_to_the_pods_of_a_deployment(emulator, plane, cluster, n
 
 def test_a_crash_is_told_and_repeated_with_growing_delay(cluster, node):
     words = ["--say=log line", "--message=the last words", "--exit=3"]
-    name = cluster.create(pod(node, *words, terminationMessagePath="/dev/own-words", args=None))
-    cluster.delete(name)
     args = [*words, "--message-file=/dev/own-words"]
     name = cluster.create(pod(node, *args, terminationMessagePath="/dev/own-words"))
 
@@ -278,7 +287,8 @@ def test_readiness_comes_and_goes(cluster, node, tmp_path):
 )
 def test_a_container_that_is_ill_is_restarted(cluster, node, args, want_code):
     ill = {"httpGet": {"path": "/healthz", "port": 8000}, "periodSeconds": 1, "failureThreshold": 2}
-    body = pod(node, "--ill-after=0.5", *args, livenessProbe=ill)
+    begun = {**LISTENS, "failureThreshold": 1000}
+    body = pod(node, "--ill-after=0.5", *args, livenessProbe=ill, startupProbe=begun)
     body["spec"]["terminationGracePeriodSeconds"] = 1
     name = cluster.create(body)
     last = eventually(lambda: cluster.status(name).get("lastState", {}).get("terminated"))
@@ -295,8 +305,8 @@ def test_nothing_else_is_probed_before_the_startup_probe_succeeds(cluster, node,
         spec={"volumes": SIGNALS["volumes"]},
         volumeMounts=SIGNALS["mounts"],
         startupProbe={**begun, "periodSeconds": 1, "failureThreshold": 1000},
-        livenessProbe={"tcpSocket": {"port": 8000}, "periodSeconds": 1},
-        readinessProbe={"tcpSocket": {"port": 8000}, "periodSeconds": 1},
+        livenessProbe=LISTENS,
+        readinessProbe=LISTENS,
     )
     name = cluster.create(body)
     eventually(lambda: "running" in cluster.status(name).get("state", {}))
@@ -438,10 +448,6 @@ def test_what_a_container_is_given(cluster, plane, node, emulator):
     conf = fetch(emulator, f"http://{ip}:8000/read?{own['CONF']}")
     (launched,) = emulator.pods_on(node)
     assert conf == f"to {launched.containers[0].launch.message_file}"
-    plane.kubectl(
-        *("create", "configmap", "given", "--from-literal=log.json=newer", "-o", "yaml"),
-        *("--dry-run=client",),
-    )
     plane.kubectl("patch", "configmap", "given", "-p", '{"data": {"log.json": "newer"}}')
     eventually(lambda: fetch(emulator, f"http://{ip}:8000/read?{own['CONF']}") == "newer")
 
@@ -519,13 +525,13 @@ def test_a_removed_node_takes_its_pods_along(cluster, plane, emulator):
     body["spec"]["template"]["spec"]["nodeSelector"] = {"pair": "yes"}
     cluster.create(body)
     plane.kubectl("rollout", "status", "deployment/moving", "--timeout=30s")
-    (before,) = json.loads(plane.kubectl("get", "pods", "-l", "app=moving", "-o", "json"))["items"]
+    (before,) = plane.request("GET", f"{PODS}?labelSelector=app=moving")["items"]
     removed = before["spec"]["nodeName"]
     (pod_of_it,) = emulator.pods_on(removed)
     emulator.remove_node(removed)
     assert not pod_of_it.folder.exists()
     plane.kubectl("rollout", "status", "deployment/moving", "--timeout=30s")
-    (after,) = json.loads(plane.kubectl("get", "pods", "-l", "app=moving", "-o", "json"))["items"]
+    (after,) = plane.request("GET", f"{PODS}?labelSelector=app=moving")["items"]
     assert after["spec"]["nodeName"] != removed
     assert removed not in plane.kubectl("get", "nodes", "-o", "name")
     plane.kubectl("delete", "deployment", "moving")
@@ -541,15 +547,21 @@ def test_a_cordoned_node_gets_no_pods(cluster, node, emulator):
 
 
 def test_a_silent_node_is_lost_and_comes_back(cluster, plane, node, emulator):
-    name = running(cluster, pod(node))
+    emulator.add_node(NodeSpec(name="cut-off"))
+    name, other = running(cluster, pod(node)), running(cluster, pod("cut-off"))
     emulator.silence(node, power_off=True)
+    emulator.silence("cut-off")
 
     def ready():
-        body = json.loads(plane.kubectl("get", "node", node, "-o", "json"))
+        body = plane.request("GET", f"/api/v1/nodes/{node}")
         return next(c["status"] for c in body["status"]["conditions"] if c["type"] == "Ready")
 
     eventually(lambda: ready() == "Unknown", within_seconds=60)
-    eventually(lambda: not cluster.is_ready(name))
+    eventually(lambda: not cluster.is_ready(name) and not cluster.is_ready(other))
+    emulator.resume("cut-off")
+    eventually(lambda: cluster.is_ready(other))
+    assert cluster.status(other)["restartCount"] == 0
+    emulator.remove_node("cut-off")
     emulator.resume(node)
     eventually(lambda: ready() == "True")
     eventually(lambda: cluster.is_ready(name))

@@ -7,6 +7,7 @@ from typing import Any
 
 from world.nodes.addresses import loopback
 from world.nodes.containers import Container
+from world.nodes.devices import UnexpectedAdmissionError
 from world.nodes.launch import Launcher
 from world.nodes.node import Node
 from world.nodes.programs import Place
@@ -44,8 +45,14 @@ def admit(
     folder: Path,
     on_change: Callable[[], None],
 ) -> Admitted:
-    """Take the devices and make the containers; UnexpectedAdmissionError when too few are free."""
+    """Take the devices and make the containers, or raise UnexpectedAdmissionError."""
     metadata, spec = body["metadata"], body["spec"]
+    for part in spec.get("initContainers") or ():
+        if part.get("restartPolicy") == "Always":
+            raise UnexpectedAdmissionError(
+                f"initContainers {part['name']}: sidecars are not emulated; "
+                "make it one of the containers"
+            )
     resources = node.devices.counts()
     devices = {
         container["name"]: node.devices.take(metadata["uid"], device_limits(container, resources))

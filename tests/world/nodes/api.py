@@ -158,6 +158,8 @@ class Watch(threading.Thread):
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+        if self.is_alive():
+            self.join()
 
     def _list(self) -> None:
         listing = self._api.get(self._path, **self._query)
@@ -180,7 +182,10 @@ class Watch(threading.Thread):
             self._known.pop(uid, None)
         else:
             self._known[uid] = item
-        self._on_event(kind, item)
+        try:
+            self._on_event(kind, item)
+        except Exception:  # one object that is not understood must not blind us to all others
+            LOG.exception("%s %s %s", kind, self._path, item["metadata"].get("name"))
 
     def _stream(self) -> Iterator[Object]:
         query = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 class UnexpectedAdmissionError(Exception):
-    """A pod was bound to a node that has no device left for it."""
+    """A pod was bound to a node that cannot run it: mostly, no device is left for it."""
 
 
 def device_uuids(node: str, resource: str, count: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from world.nodes.addresses import AddressPool
 from world.nodes.api import Api, ApiError, Watch
@@ -27,6 +27,14 @@ LOG = logging.getLogger("world.nodes")
 BEATS_PER_REPORT = 30  # a Lease is renewed at each beat, the whole status at every thirtieth
 
 
+class Part(Protocol):
+    """Runs from `start` to `stop`."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class Emulator:
     """Registers nodes and runs what is bound to them; after `stop` nothing of it runs."""
 
@@ -45,10 +53,13 @@ class Emulator:
         self._folder = Path(folder or tempfile.mkdtemp(prefix="nodes-"))
         self._owns_folder = folder is None
         self._environment = dict(environment or {})
+        self.addresses = AddressPool()
         self.nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._lock = threading.RLock()
         self._stopped = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._parts: list[Part] = []  # what runs, the last started first
 
     def __enter__(self) -> Self:
         self.start()
@@ -77,41 +88,39 @@ class Emulator:
             tokens=Tokens(self.api),
             folder=self._folder,
             proxy_url=self._proxy.url,
-            addresses=AddressPool(),
+            addresses=self.addresses,
             timing=self.timing,
             environment=self._environment,
         )
-        self._watch = Watch(self.api, "/api/v1/pods", self._on_pod, fieldSelector="spec.nodeName!=")
-        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        watch = Watch(self.api, "/api/v1/pods", self._on_pod, fieldSelector="spec.nodeName!=")
         for part in (
             self.runtime.processes,
             self.runtime.events,
             services,
             self._proxy,
             self._server,
-            self._watch,
-            self._heart,
+            watch,
         ):
             part.start()
+            self._parts.insert(0, part)
+        self._heart.start()
 
     def stop(self) -> None:
         """End every pod's processes at once, and all else of ours; the API objects stay."""
         self._stopped.set()
-        self._watch.stop()
-        self._watch.join()
         with self._lock:
             for node in self.nodes.values():
                 node.silent.set()
             pods = list(self._pods.values())
         for pod in pods:
             pod.abandon()
-        self.runtime.processes.stop()
         for pod in pods:
             pod.join()
-        self._heart.join()
-        for part in (self._server, self._proxy, self.runtime.services, self.runtime.events):
+        for part in self._parts:
             part.stop()
-        self.runtime.addresses.close()
+        if self._heart.is_alive():
+            self._heart.join()
+        self.addresses.close()
         self.api.close()
         if self._owns_folder:
             remove(self._folder)
@@ -197,7 +206,7 @@ class Emulator:
         for known in self.pods_on(name):
             if known.uid not in bound:
                 known.vanish()
-            known.wake()
+            known.resync()
 
     def _on_pod(self, kind: str, body: dict[str, Any]) -> None:
         uid = body["metadata"]["uid"]

@@ -71,8 +71,6 @@ class Services:
         """End both watches."""
         for watch in self._watches:
             watch.stop()
-        for watch in self._watches:
-            watch.join()
 
     def in_namespace(self, namespace: str) -> list[Mapping[str, Any]]:
         """Its Services, by name."""

@@ -40,6 +40,7 @@ class Pod:
         self.pod_ip = runtime.addresses.take()
         self.admitted: Admitted | None = None
         self._refusal = ""
+        self._missing = ""  # what a volume waits for
         self._changed = threading.Condition()
         self._dirty = True
         self._gone = False  # deleted by somebody who did not wait for us
@@ -87,6 +88,11 @@ class Pod:
         self._abandoned = True
         for container in self.containers:
             container.kill()
+        self.wake()
+
+    def resync(self) -> None:
+        """The API server may have been told something else meanwhile."""
+        self._told.forget()
         self.wake()
 
     def wake(self) -> None:
@@ -137,8 +143,11 @@ class Pod:
             for container in containers:
                 self.admitted.volumes.write(container.spec, rewrite)
         except (MissingConfigError, ApiError, *WEATHER) as error:
-            self.runtime.events.post(self.body, "FailedMount", str(error), kind="Warning")
+            if str(error) != self._missing:
+                self.runtime.events.post(self.body, "FailedMount", str(error), kind="Warning")
+            self._missing = str(error)
             return False
+        self._missing = ""
         return True
 
     def _keep(self) -> None:

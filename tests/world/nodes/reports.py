@@ -29,6 +29,10 @@ class Report:
         conditions: list[dict[str, Any]] = self._written["conditions"]
         return conditions
 
+    def forget(self) -> None:
+        """The next status is written in any case."""
+        self._written = {"conditions": self.conditions}
+
     def write(self, status: dict[str, Any]) -> bool:
         """Write a status; False when that has to be tried again."""
         if status == self._written:
