@@ -164,13 +164,13 @@ def _by_exact_name() -> dict[str, GpuProduct]:
 
 @cache
 def _by_key() -> dict[str, GpuProduct]:
-    """Rows by every spelling's key; a clash between two rows is a mistake in the table."""
+    """Rows by every spelling's key."""
     rows: dict[str, GpuProduct] = {}
     for row in _catalogue():
         for spelling in (row.product, *row.aliases):
             key = _key(spelling)
-            if key not in _AMBIGUOUS_KEYS and rows.setdefault(key, row) is not row:
-                raise ValueError(f"{spelling!r} names {rows[key].product} and {row.product}")
+            if key not in _AMBIGUOUS_KEYS:
+                rows.setdefault(key, row)
     return rows
 
 

@@ -234,6 +234,11 @@ def test_what_labels_cannot_select_is_marked(nodes):
     assert not any(pool.selector_is_exact for pool in pools(tuple(nodes)))
 
 
+def test_a_cordoned_node_of_another_kind_marks_but_shrinks_nothing():
+    (pool,) = pools((bare("a"), bare("b", "NVIDIA-L4", schedulable=False)))
+    assert (pool.total_bytes, pool.selector_is_exact) == (45_455 * MIB, False)
+
+
 def test_a_mixed_node_is_planned_for_its_smallest_gpu():
     devices = (device("NVIDIA-A100-80GB-PCIe"),) * 4 + (device("NVIDIA-L4"),) * 4
     mixed = capacity("a", devices=devices)

@@ -255,6 +255,20 @@ def test_a_driver_may_name_a_profile_a_little_differently():
     assert got.devices[0].total_bytes == 19_968 * MIB
 
 
+def test_slices_nobody_describes_are_unknown():
+    raw = node(labels=PLATFORM, resources={"nvidia.com/mig-all.new": "2"})
+    (got,) = node_capacities(raw, gpunode(gpus=(sliced(("1g.5gb", 4_864)),)), {})
+    assert (got.devices, got.allocatable_gpus) == ((), 2)
+
+
+def test_slices_of_a_product_nobody_knows_have_the_bytes_they_tell():
+    parts = sliced(("all.new", 9_000)) | {"product": "NVIDIA-X900", "computeCapability": "14.2"}
+    (got,) = node_capacities(
+        node(resources={"nvidia.com/mig-all.new": "1"}), gpunode(gpus=(parts,)), {}
+    )
+    assert [(d.total_bytes // MIB, d.compute_capability) for d in got.devices] == [(9_000, (14, 2))]
+
+
 @pytest.mark.parametrize(
     ("labels", "want"),
     [
