@@ -17,7 +17,7 @@ from shipfitter.core.intent import (
 from shipfitter.core.inventory import Pool
 from shipfitter.core.nofit import NoFit, no_fit
 from shipfitter.core.sizing import size
-from shipfitter.units import format_gib
+from shipfitter.units import GIB, format_gib
 
 __all__ = [
     "Alternative",
@@ -34,6 +34,9 @@ __all__ = [
     "Wanted",
     "solve",
 ]
+
+# Cards of nearly one size are of one size: 79.2 GiB is no smaller GPU than 79.3.
+GPU_SIZE_STEP_BYTES = 4 * GIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ def _rank(intent: Intent, sizing: Sizing) -> tuple[object, ...]:
     return (
         not holds_all,
         -sizing.preferred_reached,
-        sizing.pool.total_bytes,
+        round(sizing.pool.total_bytes / GPU_SIZE_STEP_BYTES),
         sizing.settings.kv_cache_dtype != "auto",  # the model's own precision first
         layout.pipeline_parallel_size,
         sizing.pool.name,

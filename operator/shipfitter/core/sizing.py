@@ -311,4 +311,11 @@ def holds(sizing: Sizing, pool: Pool) -> Sizing | None:
     planned = plan_cache(layout, sizing.settings, tuple(s.kv_cache_bytes.point for s in stages))
     if planned.refusal:
         return None
-    return replace(sizing, pool=pool, budget=min(stages, key=lambda s: s.kv_cache_bytes.low))
+    return replace(
+        sizing,
+        pool=pool,
+        budget=min(stages, key=lambda stage: stage.kv_cache_bytes.low),
+        num_gpu_blocks=planned.num_gpu_blocks,
+        kv_cache_tokens=planned.kv_cache_tokens,
+        max_concurrency=planned.max_concurrency,
+    )
