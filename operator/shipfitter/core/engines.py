@@ -11,6 +11,7 @@ from shipfitter.core.defaults import (
     model_runner,
     whole_item_tokens,
 )
+from shipfitter.core.estimate import Estimate
 from shipfitter.core.lengths import derived_max_model_len
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.releases import rules_for
@@ -51,6 +52,9 @@ class EngineSettings:
     compile_cache_warm: bool = False
     mamba_ssm_cache_dtype: str = "auto"  # dtype of recurrent state; auto = the model's
     language_model_only: bool = False  # no modality towers: nothing of them is profiled
+    # What flags that are not counted one by one hold on each rank beyond all else.
+    extra_bytes: Estimate = field(default_factory=lambda: Estimate.exactly(0))
+    speculative_method: str | None = None  # None with drafts: the checkpoint's own layers
 
     @classmethod
     def latest(cls) -> "EngineSettings":
@@ -66,6 +70,12 @@ class EngineSettings:
     def tokens_per_sequence(self) -> int:
         """Tokens a decode step computes for one request: itself and its drafts."""
         return 1 + self.num_speculative_tokens
+
+    @property
+    def drafts_with_own_layers(self) -> bool:
+        """True where the checkpoint's multi-token-prediction layers make the drafts."""
+        method = self.speculative_method
+        return self.num_speculative_tokens > 0 and (method is None or "mtp" in method)
 
     @property
     def max_concurrent_batches(self) -> int:

@@ -12,7 +12,7 @@ from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.overhead import overhead_parts
 from shipfitter.core.sampler import vocabulary_entries
-from shipfitter.core.weights import ParallelLayout, weights_bytes
+from shipfitter.core.weights import WHOLE_BLOCKS_FROM, ParallelLayout, weights_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class _Question:
             settings.num_speculative_tokens,
             settings.compile_cache_warm,
             settings.language_model_only,
+            settings.drafts_with_own_layers,
         )
 
     def __hash__(self) -> int:
@@ -79,10 +80,21 @@ def spending(model: ModelFacts, settings: EngineSettings, gpu: Gpu, *, stage: in
 def _answer(question: _Question) -> Spending:
     model, settings, stage = question.model, question.settings, question.stage
     last = stage == settings.layout.pipeline_parallel_size - 1
-    held = _weights(SameModel(model), settings.layout, stage)
+    held = _weights(
+        SameModel(model),
+        settings.layout,
+        stage,
+        settings.version >= WHOLE_BLOCKS_FROM,
+        settings.drafts_with_own_layers,
+        not settings.language_model_only,
+    )
+    held += _deepstack_bytes(model, settings)
     transient = activation(model, settings, question.gpu, first_stage=stage == 0, last_stage=last)
     peak = transient.peak
-    overhead = overhead_parts(model, settings, question.gpu, transient)
+    overhead = (
+        *overhead_parts(model, settings, question.gpu, transient),
+        settings.extra_bytes,
+    )
     graphs = graph_bytes(model, settings)
     charged = graphs if charges_graphs(settings) else Estimate.exactly(0)
     # Scales and paddings that no header shows: seen to one percent.
@@ -104,8 +116,29 @@ def _answer(question: _Question) -> Spending:
 
 
 @lru_cache(maxsize=1024)
-def _weights(same: SameModel, layout: ParallelLayout, stage: int) -> int:
-    return weights_bytes(same.facts, layout, stage=stage)
+def _weights(same: SameModel, layout: ParallelLayout, stage: int, *flags: bool) -> int:
+    whole_blocks, with_prediction, with_towers = flags
+    return weights_bytes(
+        same.facts,
+        layout,
+        stage=stage,
+        whole_blocks=whole_blocks,
+        with_prediction=with_prediction,
+        with_towers=with_towers,
+    )
+
+
+def _deepstack_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    """Qwen3-VL: one buffer of batched tokens for each level of the tower that the model taps.
+
+    Made with the model, so the engine counts it among the weights.
+    Source: vLLM vllm/model_executor/models/qwen3_vl.py deepstack_input_embeds.
+    """
+    levels = int(model.extra.get("deepstack_levels", 0))
+    if settings.language_model_only:
+        return 0
+    tokens = settings.max_num_batched_tokens or 0
+    return levels * tokens * model.hidden_size * model_dtype_bytes(model)
 
 
 def _loaded_twice_bytes(model: ModelFacts, layout: ParallelLayout) -> int:
