@@ -66,6 +66,7 @@ def cache_layout(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Cache
         block_tokens=settings.block_size or 16,
         caches_prefixes=bool(settings.enable_prefix_caching),
         num_speculative_tokens=settings.num_speculative_tokens,
+        drafts_with_own_layers=settings.drafts_with_own_layers,
         decode_context_parallel_size=settings.decode_context_parallel_size,
         hybrid_manager=not settings.disable_hybrid_kv_cache_manager,
         compute_capability=gpu.compute_capability,

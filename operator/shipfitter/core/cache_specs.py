@@ -47,6 +47,7 @@ class CacheKey(NamedTuple):
     hybrid_manager: bool
     compute_capability: tuple[int, int] | None
     recurrent_dtype: str = "auto"
+    drafts_with_own_layers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def layer_specs(model: ModelFacts, key: CacheKey) -> tuple[LayerSpec, ...]:
     """
     rules = rules_for(key.version)
     dtype = cache_dtype_for(model, key.cache_dtype, key.version, key.compute_capability)
-    layers = model.layers + drafter_layers(model, key.num_speculative_tokens)
+    layers = model.layers + drafter_layers(model, own_layers=key.drafts_with_own_layers)
     per_token = {
         index: _token_bytes(layer, model, key, dtype)
         for index, layer in enumerate(layers)
@@ -82,7 +83,7 @@ def layer_specs(model: ModelFacts, key: CacheKey) -> tuple[LayerSpec, ...]:
     states = {
         index: state_bytes(layer.state, model, key)
         for index, layer in enumerate(layers)
-        if layer.kind is LayerKind.STATE and layer.state is not None
+        if layer.state is not None
     }
     block_tokens, state_page = key.block_tokens, max(states.values(), default=0)
     if states and per_token:
@@ -92,7 +93,7 @@ def layer_specs(model: ModelFacts, key: CacheKey) -> tuple[LayerSpec, ...]:
     for index, layer in enumerate(layers):
         if index in per_token:
             specs.append(_attention(index, layer, block_tokens, per_token[index]))
-        elif index in states:
+        if index in states:  # Falcon-H1 keeps a state beside its attention cache
             specs.append(
                 LayerSpec(
                     index=index,
@@ -105,12 +106,12 @@ def layer_specs(model: ModelFacts, key: CacheKey) -> tuple[LayerSpec, ...]:
     return tuple(specs)
 
 
-def drafter_layers(model: ModelFacts, num_speculative_tokens: int) -> tuple[LayerFacts, ...]:
+def drafter_layers(model: ModelFacts, *, own_layers: bool) -> tuple[LayerFacts, ...]:
     """The checkpoint's own draft layers, where drafts are asked for: attention of the last kind.
 
     Source: vLLM vllm/v1/spec_decode: an MTP layer joins the cache as one more attention layer.
     """
-    count = int(model.extra.get("num_mtp_layers", 0) or 0) if num_speculative_tokens else 0
+    count = int(model.extra.get("num_mtp_layers", 0)) if own_layers else 0
     attention = [layer for layer in model.layers if layer.kind in ATTENTION]
     if not count or not attention:
         return ()

@@ -102,6 +102,13 @@ def _gemma4_extras(prefix: str, layer: LayerFacts, config: TextConfig) -> Iterat
         yield plain(f"{prefix}.router.per_expert_scale", config.count("num_experts"))
 
 
+def prediction_layers(config: TextConfig, architecture: Architecture) -> int:
+    """How many multi-token-prediction layers the checkpoint has."""
+    if architecture.pattern == "gdn" and config.get("mtp_num_hidden_layers") is None:
+        return 1 if config.model_type == "qwen3_next" else 0
+    return config.count("mtp_num_hidden_layers", config.count("num_nextn_predict_layers", 0))
+
+
 def prediction_modules(
     config: TextConfig,
     architecture: Architecture,
@@ -112,9 +119,7 @@ def prediction_modules(
 
     Source: vLLM vllm/model_executor/models/{deepseek_mtp,qwen3_next_mtp,qwen3_5_mtp}.py.
     """
-    count = config.count("mtp_num_hidden_layers", config.count("num_nextn_predict_layers", 0))
-    if architecture.pattern == "gdn" and config.get("mtp_num_hidden_layers") is None:
-        count = 1 if config.model_type == "qwen3_next" else 0
+    count = prediction_layers(config, architecture)
     if not count or architecture.pattern == "nemotron_h":
         return
     hidden = config.hidden_size

@@ -93,6 +93,8 @@ def _layer_bytes(
     attended = _attention_output(layer, layout.tensor_parallel_size)
     if layer.kind is LayerKind.STATE:
         attended = kept.projected + kept.output
+    elif layer.state is not None:  # attention and Mamba side by side
+        attended += kept.projected + kept.output
     if layer.mlp != "moe" or model.moe is None:
         inner = ceil_div(layer.intermediate_size, layout.tensor_parallel_size)
         return dtype_bytes * (3 * inner + 2 * hidden + attended)

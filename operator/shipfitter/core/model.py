@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shipfitter.core.architectures import architecture_of
+from shipfitter.core.checkpoint import prediction_layers
 from shipfitter.core.facts import (
     LayerFacts,
     LayerKind,
@@ -116,11 +117,12 @@ def model_facts(
         ),
         length_keys={key: text.get(key) for key in _LENGTH_KEYS if text.get(key) is not None},
         revision=revision,
-        extra=_extra(whole),
+        extra=_extra(whole, prediction_layers(text, architecture)),
     )
 
 
-def _extra(config: TextConfig) -> Mapping[str, Any]:
-    """Facts of one family: Qwen3-VL keeps a buffer of batched tokens per deepstack level."""
+def _extra(config: TextConfig, num_mtp_layers: int) -> Mapping[str, Any]:
+    """Facts of some families: levels of the tower that the model taps; layers that draft."""
     levels = (config.whole.get("vision_config") or {}).get("deepstack_visual_indexes") or ()
-    return {"deepstack_levels": len(levels)} if levels else {}
+    found = {"deepstack_levels": len(levels), "num_mtp_layers": num_mtp_layers}
+    return {name: count for name, count in found.items() if count}

@@ -30,7 +30,7 @@ def _traits(same: SameModel) -> Traits:
     kinds = {layer.kind for layer in model.layers}
     states = [layer.state for layer in model.layers if layer.state is not None]
     return Traits(
-        has_state=LayerKind.STATE in kinds,
+        has_state=bool(states),
         is_hybrid=model.is_hybrid,
         has_latent=LayerKind.MLA in kinds,
         is_sparse=any(layer.indexer_bytes_per_token for layer in model.layers),

@@ -7,6 +7,7 @@ from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
 from shipfitter.core.identity import SameModel
 from shipfitter.core.layout import ParallelLayout, pipeline_stages
 from shipfitter.core.legality import layout_problems
+from shipfitter.core.versions import EngineVersion
 from shipfitter.units import MIB, ceil_div, round_up
 
 __all__ = [
@@ -20,7 +21,7 @@ __all__ = [
 
 # The engine forbids the allocator to split big blocks while loading from this release on.
 # Source: vLLM 0.21 vllm/v1/worker/gpu_worker.py _scoped_allocator_max_split (absent in 0.20.0).
-WHOLE_BLOCKS_FROM = (0, 21, 0)
+WHOLE_BLOCKS_FROM = EngineVersion(0, 21, 0)
 
 _ALLOCATION_UNIT_BYTES = 512
 _SEGMENT_BYTES = 2 * MIB
