@@ -134,6 +134,7 @@ class Runtime:
                 self._reconcile(key)
 
     def _reconcile(self, key: Key) -> None:
+        self._looking_again.add(key)  # also while it decides: what changes then is not lost
         try:
             again = self.reconciler.reconcile(key)
         except GoneError:
@@ -151,8 +152,6 @@ class Runtime:
         else:
             if again is None:
                 self._looking_again.discard(key)
-            else:
-                self._looking_again.add(key)
             self._away = False
             self.queue.done(key, again_after_seconds=again)
 

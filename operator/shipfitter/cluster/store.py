@@ -1,11 +1,13 @@
 """The trimmed objects of one kind, by key; older news never overwrites newer."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+GRAVES = 1000  # deletions remembered, against answers to our writes that arrive after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Store(Generic[T]):
         self._versions: dict[str, int] = {}
         self._fresh: dict[str, tuple[T, int]] | None = None  # the list in progress
         self._newer_than_list: set[str] = set()
+        self._listed_version = 0
+        self._graves: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -51,18 +55,21 @@ class Store(Generic[T]):
         """The object is stored; None where that changed nothing that matters."""
         key, version = key_of(raw), _version(raw)
         with self._lock:
-            if version < self._versions.get(key, 0):
+            if version < self._newest(key):
                 return None
             self._newer_than_list.add(key)
             return self._set(key, self._trim(raw), version)
 
     def remove(self, raw: Mapping[str, Any]) -> Change[T] | None:
         """The object is gone, unless a newer one of the same name is known already."""
-        key = key_of(raw)
+        key, version = key_of(raw), _version(raw)
         with self._lock:
-            if _version(raw) < self._versions.get(key, 0):
+            if version < self._newest(key):
                 return None
             self._newer_than_list.add(key)
+            self._graves[key] = version
+            while len(self._graves) > GRAVES:
+                self._graves.popitem(last=False)
             return self._drop(key)
 
     def begin_list(self) -> None:
@@ -76,9 +83,12 @@ class Store(Generic[T]):
         if self._fresh is not None:
             self._fresh[key_of(raw)] = (self._trim(raw), _version(raw))
 
-    def end_list(self) -> list[Change[T]]:
+    def end_list(self, position: str) -> list[Change[T]]:
         """The list is in force; what was learnt while it was read is newer and stays."""
         with self._lock:
+            self._listed_version = _number(position)
+            for key in [key for key, dug in self._graves.items() if dug <= self._listed_version]:
+                del self._graves[key]
             fresh, self._fresh = self._fresh or {}, None
             keep = self._newer_than_list
             changes = [
@@ -90,6 +100,11 @@ class Store(Generic[T]):
                 self._drop(key) for key in list(self._items) if key not in fresh and key not in keep
             ]
         return [change for change in changes if change is not None]
+
+    def _newest(self, key: str) -> int:
+        """The version below which news of a key is old; what no list showed is gone."""
+        known = self._versions.get(key)
+        return known if known is not None else self._graves.get(key, self._listed_version)
 
     def _set(self, key: str, value: T, version: int) -> Change[T] | None:
         old = self._items.get(key)
@@ -107,5 +122,8 @@ class Store(Generic[T]):
 
 def _version(raw: Mapping[str, Any]) -> int:
     """The object's resource version as a number: those of one kind can be compared."""
-    text = str(raw["metadata"].get("resourceVersion") or "")
+    return _number(str(raw["metadata"].get("resourceVersion") or ""))
+
+
+def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0

@@ -126,7 +126,7 @@ class Watch(Generic[T]):
             for raw in page.get("items") or ():
                 self.store.add_listed(raw)
             position = page["metadata"]["resourceVersion"]
-        changes = self.store.end_list()
+        changes = self.store.end_list(position)
         self._position = position
         for change in changes:
             self._tell(change)

@@ -46,7 +46,11 @@ class FakeApi(FakeObjects):
             def log_message(self, *_):
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_):
+                """Clients that go away are the point of these tests."""
+
+        server = Server(("127.0.0.1", 0), Handler)
         server.daemon_threads, server.block_on_close = True, False
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

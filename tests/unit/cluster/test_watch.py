@@ -212,3 +212,30 @@ def test_what_a_write_returned_is_not_undone_by_an_older_event(api, client):
     assert watch.store.items() == {"a": 2}
     watch._take({"type": "DELETED", "object": gpu_node("a", 2, resourceVersion="30")})
     assert watch.store.items() == {}
+
+
+def test_an_answer_that_comes_after_the_deletion_brings_nothing_back(client):
+    watch = Watch(client, GPU_NODE, size)
+    watch._take({"type": "DELETED", "object": gpu_node("a", 1, resourceVersion="15")})
+    watch.learn(gpu_node("a", 1, resourceVersion="10"))
+    assert watch.store.items() == {}
+    watch.learn(gpu_node("a", 1, resourceVersion="20"))
+    assert watch.store.items() == {"a": 1}
+
+
+def test_an_answer_older_than_a_list_that_lacks_it_brings_nothing_back(client):
+    watch = Watch(client, GPU_NODE, size)
+    watch.store.begin_list()
+    watch.store.end_list("30")
+    watch.learn(gpu_node("a", 1, resourceVersion="10"))
+    assert watch.store.items() == {}
+
+
+def test_what_is_learnt_while_a_list_is_read_outlives_it(client):
+    watch = Watch(client, GPU_NODE, size)
+    watch.store.begin_list()
+    watch.store.add_listed(gpu_node("a", 1, resourceVersion="10"))
+    watch.learn(gpu_node("a", 2, resourceVersion="12"))
+    watch.learn(gpu_node("b", 3, resourceVersion="13"))
+    watch.store.end_list("11")
+    assert watch.store.items() == {"a": 2, "b": 3}
