@@ -1,0 +1,1 @@
+"""Shipfitter fits LLM serving onto the GPUs a Kubernetes cluster really has."""

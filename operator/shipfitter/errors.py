@@ -1,8 +1,8 @@
-"""Mistakes a user can mend: each has a reason (CamelCase) and a message that ends with the way out."""
+"""Mistakes a user can mend: each has a reason and a message that ends with the way out."""
 
 
 class UserError(Exception):
-    """Something the user must change; becomes a condition with `reason`, and exit code 2 in the CLI."""
+    """Something the user must change: a condition with `reason`, exit code 2 of the CLI."""
 
     reason = "InvalidSpec"
 

@@ -18,8 +18,8 @@ def conditions_page() -> str:
     lines = [
         "# Conditions and reasons\n\n",
         EDIT,
-        "A ModelDeployment tells its story in conditions. `Ready` sums the others up; `kubectl get mdl` "
-        "shows its reason.\n\n",
+        "A ModelDeployment tells its story in conditions. `Ready` sums the others up; "
+        "`kubectl get mdl` shows its reason.\n\n",
         "| condition | true when |\n| --- | --- |\n",
         "| `Ready` | all replicas serve |\n",
         "| `ModelResolved` | the model's facts are known |\n",

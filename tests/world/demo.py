@@ -184,11 +184,16 @@ def serving(stage: Stage) -> list[dict[str, Any]]:
 
 def keep(stage: Stage) -> None:
     """Leave it up until the person is done."""
-    print(f"\nIt stays up (KEEP=1). In another terminal:\n"
-          f"  export KUBECONFIG={stage.plane.kubeconfig}\n"
-          f"  export PATH={stage.plane.bin}:$PATH\n"
-          f"  kubectl get mdl,gpunodes,pods -A; kubectl logs -n {NAMESPACE} deploy/shipfitter-operator\n"
-          f"Ctrl-C ends it and removes everything.", flush=True)  # fmt: skip
+    lines = (
+        "",
+        "It stays up (KEEP=1). In another terminal:",
+        f"  export KUBECONFIG={stage.plane.kubeconfig}",
+        f"  export PATH={stage.plane.bin}:$PATH",
+        "  kubectl get mdl,gpunodes,pods -A",
+        f"  kubectl logs -n {NAMESPACE} deploy/shipfitter-operator",
+        "Ctrl-C ends it and removes everything.",
+    )
+    print("\n".join(lines), flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             time.sleep(3600)

@@ -1,0 +1,1 @@
+"""The sizing: pure computation, standard library only."""

@@ -238,9 +238,8 @@ def _search(candidate: Candidate, goals: Goals, intent: Intent, *, point: bool) 
         found = solver.at(batched)
         if found is None or not found.meets(goals):
             continue
-        if chosen is None or found.length >= goals.preferred_len > chosen.length:
-            chosen = found
-        elif found.frees_much(chosen):
+        lifts = chosen is None or found.length >= goals.preferred_len > chosen.length
+        if chosen is None or lifts or found.frees_much(chosen):
             chosen = found
         elif chosen.length >= goals.preferred_len:
             break

@@ -12,27 +12,33 @@ from shipfitter.core.plan import NoFit, Plan, Sizing, solve
 from shipfitter.core.sizing import size
 
 
+QWEN_32B = "Qwen/Qwen3-32B"
+GPT_OSS = "openai/gpt-oss-120b"
+DEEPSEEK = "deepseek-ai/DeepSeek-V3"
+GEMMA = "google/gemma-3-27b-it"
+
+
 def solved(intent, *pools: Pool) -> Sizing:
     plan = solve(intent, pools)
     assert isinstance(plan, Plan), str(plan)
     return plan.variants[0].sizing
 
 
-EXPERT = [
-    # model, GPU, count, tokens of cache (at the planned utilization), length, sequences
-    pytest.param(LLAMA_8B, "L4", 1, (16_384, 18_432), (16, 16), id="Llama 8B on an L4: short and few"),
-    pytest.param(LLAMA_8B, "L40S", 1, (131_072, 131_072), (96, 104), id="Llama 8B on an L40S: whole length"),
-    pytest.param(LLAMA_8B, "H100", 1, (131_072, 131_072), (208, 232), id="Llama 8B on an H100: near 216"),
-    pytest.param("Qwen/Qwen3-32B", "L40S", 2, (40_960, 40_960), (32, 40), id="Qwen3 32B over two L40S"),
-    pytest.param("Qwen/Qwen3-32B", "H100", 1, (22_528, 24_576), (16, 24), id="Qwen3 32B on one H100: half the native length"),
-    pytest.param("openai/gpt-oss-120b", "H100", 1, (131_072, 131_072), (80, 96), id="gpt-oss 120B on one H100"),
-    pytest.param("deepseek-ai/DeepSeek-V3", "H200", 8, (163_840, 163_840), (256, 256), id="DeepSeek V3 on eight H200"),
-    pytest.param("google/gemma-3-27b-it", "A100-80GB", 1, (131_072, 131_072), (24, 32), id="Gemma 3 27B on an A100"),
-]  # fmt: skip
+EXPERT = {  # model, GPU, how many; the length and the sequences an expert would set
+    "Llama 8B on an L4: short and few": (LLAMA_8B, "L4", 1, (16_384, 18_432), (16, 16)),
+    "Llama 8B on an L40S: whole length": (LLAMA_8B, "L40S", 1, (131_072, 131_072), (96, 104)),
+    "Llama 8B on an H100: near 216": (LLAMA_8B, "H100", 1, (131_072, 131_072), (208, 232)),
+    "Qwen3 32B over two L40S": (QWEN_32B, "L40S", 2, (40_960, 40_960), (32, 40)),
+    "Qwen3 32B on one H100": (QWEN_32B, "H100", 1, (22_528, 24_576), (16, 24)),
+    "gpt-oss 120B on one H100": (GPT_OSS, "H100", 1, (131_072, 131_072), (80, 96)),
+    "DeepSeek V3 on eight H200": (DEEPSEEK, "H200", 8, (163_840, 163_840), (256, 256)),
+    "Gemma 3 27B on an A100": (GEMMA, "A100-80GB", 1, (131_072, 131_072), (24, 32)),
+}
 
 
-@pytest.mark.parametrize(("model", "gpu", "count", "want_len", "want_seqs"), EXPERT)
-def test_what_an_expert_would_set(model, gpu, count, want_len, want_seqs):
+@pytest.mark.parametrize("case", EXPERT)
+def test_what_an_expert_would_set(case):
+    model, gpu, count, want_len, want_seqs = EXPERT[case]
     intent = wish(model)
     (candidate,) = candidates(intent, pool(gpu, count), intent.models[0], count)
     sizing = size(candidate, intent, point=True)
