@@ -1,7 +1,7 @@
 """`make demo`: the main job for real on this machine, told as a story; KEEP=1 leaves it running.
 
-No GPU and no cluster: the control plane, helm and Shipfitter are the real ones, nodes run their pods
-as local processes, and the driver and the engine are stand-ins that know what the real ones would say.
+No GPU and no cluster: the control plane, helm and Shipfitter are the real ones, nodes run their
+pods as local processes, and driver and engine are stand-ins that know what the real ones would say.
 """
 
 import contextlib

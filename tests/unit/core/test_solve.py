@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from builders_plan import LLAMA_8B, LLAMA_70B, pool, wish
 
+from builders_plan import LLAMA_8B, LLAMA_70B, pool, wish
 from shipfitter.core.candidates import candidates
 from shipfitter.core.intent import Prefer, SizeFor, Wanted
 from shipfitter.core.inventory import Pool, PoolNode
 from shipfitter.core.plan import NoFit, Plan, Sizing, solve
 from shipfitter.core.sizing import size
-
 
 QWEN_32B = "Qwen/Qwen3-32B"
 GPT_OSS = "openai/gpt-oss-120b"
