@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shipfitter.api.engine_flags import (
-    NEIGHBOURS,
     OTHER_NAMES,
     RESERVED_FLAGS,
     SIZING_FLAGS,
     SizingFlag,
     Takes,
 )
+from shipfitter.api.serve_flags import EVERY_FLAG, SWITCHES
 
 PinnedValue = int | float | str | bool | tuple[int, ...]
 
@@ -20,7 +20,7 @@ _SUFFIXES = {
     "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
 }  # fmt: skip
 _OPTION = re.compile(r"^--?[A-Za-z]")  # -1 and -0.5 are values
-_KNOWN = (*SIZING_FLAGS, *RESERVED_FLAGS, *NEIGHBOURS)
+_KNOWN = EVERY_FLAG | set(SIZING_FLAGS) | set(RESERVED_FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,13 @@ def _full_name(name: str) -> tuple[str, bool]:
     spelled = head.replace("_", "-") + dot + tail
     if spelled.startswith("--no-"):
         positive = _unabbreviated("--" + spelled.removeprefix("--no-"))
-        if positive in SIZING_FLAGS and SIZING_FLAGS[positive].takes is Takes.NOTHING:
+        if positive in SWITCHES:
             return positive, True
+    if spelled.startswith("--disable-") and spelled not in _KNOWN:
+        # Source: vLLM 0.33 vllm/utils/argparse_utils.py EnableDisableAction.
+        enabled = _unabbreviated("--enable-" + spelled.removeprefix("--disable-"))
+        if enabled in SWITCHES:
+            return enabled, True
     return _unabbreviated(spelled), False
 
 
@@ -110,7 +115,7 @@ def pinned_flags(args: Sequence[str]) -> dict[str, PinnedValue]:
     pinned: dict[str, PinnedValue] = {}
     for argument in read_arguments(args):
         flag = SIZING_FLAGS.get(argument.flag)
-        value = _value(flag, argument) if flag else None
+        value = sizing_value(flag, argument) if flag else None
         if flag is not None and value is not None:
             pinned[flag.setting] = value
         drafts = _speculative_tokens(argument)
@@ -129,7 +134,7 @@ def _speculative_tokens(argument: Argument) -> int | None:
     return int(match[1]) if match else None
 
 
-def _value(flag: SizingFlag, argument: Argument) -> PinnedValue | None:
+def sizing_value(flag: SizingFlag, argument: Argument) -> PinnedValue | None:
     """The value of a sizing flag; None when it is malformed or left to the engine."""
     if flag.takes is Takes.NOTHING:
         return None if argument.values else not argument.off
@@ -154,7 +159,8 @@ def _fraction(text: str) -> float | None:
     return number if 0 < number <= 1 else None
 
 
-def _left_to_the_planner(flag: SizingFlag, argument: Argument) -> bool:
+def left_open(flag: SizingFlag, argument: Argument) -> bool:
+    """True for auto and -1: the engine would choose."""
     return flag.may_be_auto and tuple(v.lower() for v in argument.values) in (("auto",), ("-1",))
 
 
@@ -173,18 +179,25 @@ def argument_problems(args: Sequence[str]) -> tuple[str, ...]:
     problems = []
     for argument in read_arguments(args):
         written = argument.tokens[0]
-        flag = SIZING_FLAGS.get(argument.flag)
         if argument.flag == "":
             problems.append(
                 f"{written!r} follows no flag; the model is set by spec.model.uri: remove it"
             )
         elif argument.flag in RESERVED_FLAGS:
             problems.append(f"{written} is written by Shipfitter; {RESERVED_FLAGS[argument.flag]}")
-        elif flag and _value(flag, argument) is None and not _left_to_the_planner(flag, argument):
-            got = " ".join(argument.values) or "nothing"
-            problems.append(f"{argument.flag} takes {flag.takes}, got {got}")
+        elif problem := sizing_problem(argument):
+            problems.append(problem)
         problems.extend(_hidden_sizes(argument))
     return tuple(problems)
+
+
+def sizing_problem(argument: Argument) -> str | None:
+    """What is wrong with the value of a sizing flag; None for any other flag."""
+    flag = SIZING_FLAGS.get(argument.flag)
+    if flag is None or sizing_value(flag, argument) is not None or left_open(flag, argument):
+        return None
+    got = " ".join(argument.values) or "nothing"
+    return f"{argument.flag} takes {flag.takes}, got {got}"
 
 
 def _hidden_sizes(argument: Argument) -> Iterator[str]:
