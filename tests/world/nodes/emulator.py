@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from world.nodes.addresses import AddressPool
 from world.nodes.api import Api, ApiError, Watch
@@ -19,20 +19,12 @@ from world.nodes.pods import Pod
 from world.nodes.processes import Processes
 from world.nodes.programs import ProgramMap
 from world.nodes.proxy import Proxy
-from world.nodes.runtime import Runtime, Timing
+from world.nodes.runtime import Part, Runtime, Timing
 from world.nodes.tokens import Tokens
 from world.nodes.volumes import remove
 
 LOG = logging.getLogger("world.nodes")
 BEATS_PER_REPORT = 30  # a Lease is renewed at each beat, the whole status at every thirtieth
-
-
-class Part(Protocol):
-    """Runs from `start` to `stop`."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class Emulator:

@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from world.nodes import status
 from world.nodes.admission import Admitted, admit
 from world.nodes.api import WEATHER, ApiError
 from world.nodes.containers import Container
 from world.nodes.devices import UnexpectedAdmissionError
 from world.nodes.environment import MissingConfigError
 from world.nodes.expansion import PathRewriter
-from world.nodes.node import ADDRESS, Node
-from world.nodes.reports import GONE, Report
+from world.nodes.node import Node
+from world.nodes.reports import GONE, Report, pod_status, refused
 from world.nodes.runtime import Runtime
 from world.nodes.volumes import remove
 
@@ -240,29 +239,14 @@ class Pod:
         return self._told.write(self._status())
 
     def _status(self) -> dict[str, Any]:
-        began = status.stamp(self._began_seconds)
         if self.admitted is None:
-            return {
-                "phase": "Failed",
-                "reason": "UnexpectedAdmissionError",
-                "message": self._refusal,
-                "startTime": began,
-                "conditions": self._told.conditions,
-            }
-        init = [container.state for container in self.admitted.init]
-        main = [container.state for container in self.admitted.containers]
-        policy = self.body["spec"].get("restartPolicy", "Always")
-        phase = status.phase(init, main, policy, ending=self._ending)
-        return {
-            "phase": phase,
-            "conditions": status.conditions(init, main, phase, self._told.conditions, time.time()),
-            "hostIP": ADDRESS,
-            "hostIPs": [{"ip": ADDRESS}],
-            "podIP": self.pod_ip,
-            # Merged lists would keep the address of a run before the machine was off.
-            "podIPs": [{"$patch": "replace"}, {"ip": self.pod_ip}],
-            "startTime": began,
-            "observedGeneration": self.body["metadata"].get("generation"),
-            "initContainerStatuses": [state.body() for state in init],
-            "containerStatuses": [state.body() for state in main],
-        }
+            return refused(self._refusal, self._told.conditions, self._began_seconds)
+        return pod_status(
+            [container.state for container in self.admitted.init],
+            [container.state for container in self.admitted.containers],
+            body=self.body,
+            pod_ip=self.pod_ip,
+            ending=self._ending,
+            previous=self._told.conditions,
+            began_seconds=self._began_seconds,
+        )

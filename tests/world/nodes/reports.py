@@ -1,10 +1,13 @@
 """What the API server was told of a pod; it is written again only when it differs."""
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from world.nodes.api import STRATEGIC, WEATHER, Api, ApiError
+from world.nodes.node import ADDRESS
+from world.nodes.status import ContainerState, conditions, phase, stamp
 
 LOG = logging.getLogger("world.nodes")
 GONE = (404, 409)  # the object, or this one of that name
@@ -49,3 +52,44 @@ class Report:
             return False
         self._written = status
         return True
+
+
+def pod_status(
+    init: Sequence[ContainerState],
+    containers: Sequence[ContainerState],
+    *,
+    body: Mapping[str, Any],
+    pod_ip: str,
+    ending: bool,
+    previous: Sequence[Mapping[str, Any]],
+    began_seconds: float,
+) -> dict[str, Any]:
+    """The whole status of an admitted pod, as a strategic merge wants it."""
+    policy = body["spec"].get("restartPolicy", "Always")
+    pod_phase = phase(init, containers, policy, ending=ending)
+    return {
+        "phase": pod_phase,
+        "conditions": conditions(init, containers, pod_phase, previous, time.time()),
+        "hostIP": ADDRESS,
+        "hostIPs": [{"ip": ADDRESS}],
+        "podIP": pod_ip,
+        # Merged lists would keep the address of a run before the machine was off.
+        "podIPs": [{"$patch": "replace"}, {"ip": pod_ip}],
+        "startTime": stamp(began_seconds),
+        "observedGeneration": body["metadata"].get("generation"),
+        "initContainerStatuses": [state.body() for state in init],
+        "containerStatuses": [state.body() for state in containers],
+    }
+
+
+def refused(
+    why: str, previous: Sequence[Mapping[str, Any]], began_seconds: float
+) -> dict[str, Any]:
+    """The status of a pod that was not admitted; it never runs."""
+    return {
+        "phase": "Failed",
+        "reason": "UnexpectedAdmissionError",
+        "message": why,
+        "startTime": stamp(began_seconds),
+        "conditions": list(previous),
+    }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from world.nodes.addresses import AddressPool
 from world.nodes.api import Api
@@ -11,6 +12,14 @@ from world.nodes.events import Events
 from world.nodes.processes import Processes
 from world.nodes.programs import ProgramMap
 from world.nodes.tokens import Tokens
+
+
+class Part(Protocol):
+    """Runs from `start` to `stop`."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,8 @@ class Child:
             lines.append(self.partial)
             self.partial = b""
         stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
-        self.log.write(b"".join(stamp + line + b"\n" for line in lines))
+        with contextlib.suppress(OSError):  # a full disk costs lines, not every other container
+            self.log.write(b"".join(stamp + line + b"\n" for line in lines))
 
     def close(self) -> None:
         """Log the rest, even without a newline at its end."""
@@ -130,6 +131,7 @@ class Sandbox:
         name = order["name"]
         output, theirs = os.pipe()
         try:
+            log = open(order["log"], "ab", buffering=0)  # noqa: SIM115 - closed with its child
             process = subprocess.Popen(
                 order["argv"],
                 env={**order["env"], OWNER_VARIABLE: name},
@@ -148,7 +150,7 @@ class Sandbox:
             os.close(theirs)
         process.returncode = 0  # reaped below, for all alike; Popen need not look
         os.set_blocking(output, False)
-        child = Child(name, process.pid, output, open(order["log"], "ab", buffering=0))  # noqa: SIM115
+        child = Child(name, process.pid, output, log)
         self.children[child.pid] = child
         self.selector.register(
             output, selectors.EVENT_READ, functools.partial(self.on_output, child)
