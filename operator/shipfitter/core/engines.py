@@ -1,5 +1,6 @@
 """The engine's settings on one card, and what it fills in where nothing is asked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from shipfitter.core.cache_dtype import cache_dtype_for, is_one_byte
@@ -55,6 +56,15 @@ class EngineSettings:
     # What flags that are not counted one by one hold on each rank beyond all else.
     extra_bytes: Estimate = field(default_factory=lambda: Estimate.exactly(0))
     speculative_method: str | None = None  # None with drafts: the checkpoint's own layers
+    items_per_prompt: Mapping[str, int] | None = None  # --limit-mm-per-prompt: image, video, audio
+    attention_backend: str | None = None  # FLASH_ATTN, FLASHINFER, TRITON_ATTN, ...
+    custom_all_reduce: bool = True
+    flashinfer_sampler: bool | None = None  # VLLM_USE_FLASHINFER_SAMPLER
+    estimates_graphs: bool | None = None  # VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS
+    legacy_engine: bool | None = None  # VLLM_USE_V1=0, while there were two engines (0.8 to 0.10)
+    max_loras: int = 0  # 0: no --enable-lora
+    max_lora_rank: int = 16
+    fully_sharded_loras: bool = False
 
     @classmethod
     def latest(cls) -> "EngineSettings":
