@@ -1,0 +1,174 @@
+"""Node types join and leave: what runs follows when it pays, and is never given up for nothing."""
+
+import pytest
+
+from e2e.stories import (
+    AT_ONCE,
+    L4,
+    L40S,
+    LLAMA_8B,
+    flag,
+    gpus_of,
+    measured,
+    model_deployment,
+    says,
+    serve,
+    serving,
+    stays,
+    uids,
+    variant,
+)
+from world.stage import is_ready
+
+pytestmark = pytest.mark.plane
+
+
+def moved_to(stage, name, node):
+    """Everything that serves is on this node, and nothing else is left."""
+    pods = stage.pods(name)
+    return stage.ready(name) and {pod["spec"].get("nodeName") for pod in pods} == {node}
+
+
+def watched(stage, name, until):
+    """How many replicas served, at the least, while waiting for something."""
+    least = [len(serving(stage, name))]
+
+    def look():
+        least.append(len(serving(stage, name)))
+        return until()
+
+    stage.eventually(look, what=f"{name} has moved")
+    return min(least)
+
+
+def test_a_larger_type_joins_and_the_new_variant_serves_before_the_old_one_goes(stage):
+    stage.add_gpu_node("l4-1", L4, 1)
+    measured(stage, "l4-1")
+    serve(stage, "llama", LLAMA_8B, resize=AT_ONCE)
+    small = variant(stage, "llama")
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    least = watched(stage, "llama", lambda: moved_to(stage, "llama", "l40s-1"))
+    large = variant(stage, "llama")
+    assert least == 1, "nobody served for a moment"
+    assert (small["maxModelLen"], large["maxModelLen"]) == (17_408, 131_072)
+    assert flag(serving(stage, "llama")[0], "max-model-len") == "131072"
+    stage.eventually(lambda: len(stage.objects("deployments")) == 1, what="the old one is gone")
+    told = stage.plane.kubectl(
+        "get", "events", "-o", "jsonpath={.items[?(@.reason=='Resized')].message}"
+    )
+    assert "max_model_len 17408 → 131072" in told
+
+
+def test_a_gain_waits_until_it_has_lasted(stage):
+    stage.add_gpu_node("l4-1", L4, 1)
+    serve(stage, "llama", LLAMA_8B, resize={"stabilizationSeconds": 3600})
+    before = uids(stage.pods("llama"))
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    drift = says(stage, "llama", "Drifted", "ResizePending")
+    assert "131072" in drift["message"]
+    assert stays(lambda: uids(stage.pods("llama"))) == before
+    assert stage.condition("llama", "Drifted") == drift
+
+
+def test_recommend_only_recommends_and_off_says_nothing(stage):
+    stage.add_gpu_node("l4-1", L4, 2)
+    for name, mode in (("asked", "Recommend"), ("left-alone", "Off")):
+        serve(stage, name, LLAMA_8B, resize={"mode": mode, **AT_ONCE})
+    before = uids(stage.pods("asked")) | uids(stage.pods("left-alone"))
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    drift = says(stage, "asked", "Drifted", "ResizeRecommended")
+    assert "max_model_len 17408 → 131072" in drift["message"]
+    stays(lambda: uids(stage.pods("asked")) | uids(stage.pods("left-alone")) == before)
+    assert stage.condition("left-alone", "Drifted")["status"] == "False"
+
+
+def test_a_type_leaves_and_the_model_moves_to_what_is_left(stage):
+    stage.add_gpu_node("l4-1", L4, 1)
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l4-1", "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    assert moved_to(stage, "llama", "l40s-1")
+    stage.remove_node("l40s-1")
+    stage.eventually(lambda: moved_to(stage, "llama", "l4-1"), what="it serves on the L4")
+    assert variant(stage, "llama")["maxModelLen"] == 17_408
+
+
+def test_without_any_gpu_it_says_so_keeps_its_workload_and_serves_again_when_they_return(stage):
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    workload = uids(stage.objects("deployments"))
+    planned = stage.status("llama")["plan"]
+    stage.remove_node("l40s-1")
+    assert says(stage, "llama", "CapacityKnown", "NoGpuCapacity")["status"] == "False"
+    assert says(stage, "llama", "Drifted", "PlanNoLongerFits")["status"] == "True"
+    ready = stage.eventually(
+        lambda: (c := stage.condition("llama", "Ready")).get("status") == "False" and c
+    )
+    assert ready["reason"] == "NoGpuCapacity"
+    assert stays(lambda: uids(stage.objects("deployments")), seconds=3) == workload
+    stage.add_gpu_node("l40s-2", L40S, 1)
+    stage.eventually(lambda: moved_to(stage, "llama", "l40s-2"), what="it serves again")
+    assert uids(stage.objects("deployments")) == workload
+    assert stage.status("llama")["plan"] == planned
+    says(stage, "llama", "Drifted", "PlanHolds")
+
+
+def test_a_cordoned_type_keeps_its_running_pods(stage):
+    """The pool is gone for planning, and there is nowhere else to go: what runs is kept."""
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    before = uids(stage.pods("llama"))
+    stage.emulator.cordon("l40s-1")
+    says(stage, "llama", "Drifted", "PlanNoLongerFits")
+    assert stays(lambda: uids(serving(stage, "llama"))) == before
+    assert stage.ready("llama"), "it still serves"
+    stage.emulator.cordon("l40s-1", unschedulable=False)
+    says(stage, "llama", "Drifted", "PlanHolds")
+    assert uids(serving(stage, "llama")) == before
+
+
+def test_with_no_gpu_to_spare_a_change_replaces_one_replica_after_the_other(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B, replicas=2)
+    before = uids(stage.pods("llama"))
+    stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 32}}})
+
+    def replaced():
+        pods = serving(stage, "llama")
+        return len(pods) == 2 and all(flag(pod, "max-num-seqs") == "32" for pod in pods)
+
+    assert watched(stage, "llama", replaced) == 1, "one of two should serve all the time"
+    assert not uids(serving(stage, "llama")) & before
+    assert len(stage.objects("deployments")) == 1, "the same variant: a rolling update inside it"
+    stage.eventually(lambda: stage.ready("llama"))
+
+
+def test_with_no_gpu_to_spare_another_layout_on_the_same_node_takes_over(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B, replicas=2)
+    stage.change("llama", {"replicas": 1, "gpus": {"tensorParallelSize": 2}})
+
+    def replaced():
+        pods = stage.pods("llama")
+        return len(pods) == 1 and is_ready(pods[0]) and gpus_of(pods[0]) == 2
+
+    stage.eventually(replaced, what="one replica over both GPUs serves")
+    stage.eventually(lambda: stage.ready("llama") and len(stage.objects("deployments")) == 1)
+
+
+def test_a_second_type_is_no_reason_to_move_what_it_would_not_help(stage):
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l40s-1")
+    stage.apply(model_deployment("llama", LLAMA_8B, resize=AT_ONCE))
+    stage.eventually(lambda: stage.ready("llama"))
+    before = uids(stage.pods("llama"))
+    stage.add_gpu_node("l4-1", L4, 4)
+    measured(stage, "l4-1")
+    known = "nvidia-l4-4"
+    stage.eventually(lambda: known in stage.condition("llama", "CapacityKnown")["message"])
+    assert stays(lambda: uids(stage.pods("llama"))) == before
+    assert stage.condition("llama", "Drifted")["reason"] == "PlanHolds"
