@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
@@ -52,6 +52,14 @@ class ServeCommand:
                 keys.update(value)
         return keys
 
+    def over(self, earlier: "ServeCommand") -> "ServeCommand":
+        """This command with the flags of another one before its own."""
+        return replace(
+            self,
+            model=self.model or earlier.model,
+            arguments=(*earlier.arguments, *self.arguments),
+        )
+
 
 def parse_serve_command(tokens: Sequence[str]) -> ServeCommand:
     """The command behind the words, with or without `vllm serve`, variables and `docker run` first.
@@ -85,12 +93,7 @@ def parse_serve_command(tokens: Sequence[str]) -> ServeCommand:
         problems.append(f"the command names the model {models[0]} and then {extra}: remove it")
     if problems:
         raise InvalidSpecError(tuple(problems))
-    return ServeCommand(
-        model=named or (models[0] if models else None),
-        arguments=command.arguments,
-        environment=environment,
-        image_tag=image_tag,
-    )
+    return replace(command, model=named or (models[0] if models else None))
 
 
 def config_arguments(config: Mapping[str, Any]) -> tuple[str, ...]:

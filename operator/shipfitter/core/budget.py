@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from shipfitter.core.cache_layout import cache_layout
-from shipfitter.core.engines import EngineSettings, Gpu
+from shipfitter.core.engines import EngineSettings, Gpu, Learnt
 from shipfitter.core.estimate import Estimate
 from shipfitter.core.graphs import charges_graphs, graph_bytes
 from shipfitter.core.model import ModelFacts
@@ -120,8 +120,17 @@ def _requested(settings: EngineSettings, gpu: Gpu, used_bytes: int) -> int:
 def _cache(settings: EngineSettings, requested_bytes: int, used: Estimate) -> Estimate:
     if settings.kv_cache_memory_bytes is not None:
         return Estimate.exactly(settings.kv_cache_memory_bytes)
-    return Estimate(
-        low=requested_bytes - used.high,
-        point=requested_bytes - used.point,
-        high=requested_bytes - used.low,
-    )
+    point = requested_bytes - used.point
+    below, above = used.high - used.point, used.point - used.low
+    if settings.calibrated is not None:
+        below, above = (_narrowed(side, settings.calibrated) for side in (below, above))
+    return Estimate(low=point - below, point=point, high=point + above)
+
+
+def _narrowed(margin_bytes: int, learnt: Learnt) -> int:
+    """A side of the interval after observations: each one counts as much as all we knew before.
+
+    Assumed: twice the spread holds nineteen of twenty engines.
+    """
+    share = margin_bytes // (1 + learnt.observations)
+    return min(margin_bytes, 2 * learnt.spread_bytes + share)

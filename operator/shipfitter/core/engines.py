@@ -20,7 +20,15 @@ from shipfitter.core.rules import EngineRules
 from shipfitter.core.versions import NEWEST_KNOWN, EngineVersion
 from shipfitter.core.weights import ParallelLayout
 
-__all__ = ["EngineSettings", "EngineVersion", "Gpu", "derived_max_model_len", "resolve"]
+__all__ = ["EngineSettings", "EngineVersion", "Gpu", "Learnt", "derived_max_model_len", "resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """How far predictions of this kind were from what engines then had."""
+
+    spread_bytes: int
+    observations: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +63,8 @@ class EngineSettings:
     language_model_only: bool = False  # no modality towers: nothing of them is profiled
     # What flags that are not counted one by one hold on each rank beyond all else.
     extra_bytes: Estimate = field(default_factory=lambda: Estimate.exactly(0))
+    # What was learnt of engines like this one; its point is already in extra_bytes.
+    calibrated: Learnt | None = None
     speculative_method: str | None = None  # None with drafts: the checkpoint's own layers
     items_per_prompt: Mapping[str, int] | None = None  # --limit-mm-per-prompt: image, video, audio
     attention_backend: str | None = None  # FLASH_ATTN, FLASHINFER, TRITON_ATTN, ...

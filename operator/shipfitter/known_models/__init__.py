@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from shipfitter.core.model import ModelFacts, model_facts
 
@@ -25,14 +26,23 @@ def known_repositories() -> tuple[str, ...]:
     )
 
 
-@cache
-def known_model_facts(repository: str) -> ModelFacts | None:
-    """The facts of ORG/NAME as it was published; None for a model that is not here."""
+def known_config(repository: str) -> tuple[dict[str, Any], int] | None:
+    """config.json and weight bytes of ORG/NAME as published; None for a model that is not here."""
     if "/" not in repository or ".." in repository:
         return None
     entry = files(__name__) / f"{repository.replace('/', '--', 1)}.json"
     if not entry.is_file():
         return None
     known = json.loads(entry.read_text(encoding="utf-8"))
-    facts = model_facts(known["config"], name=repository, checkpoint_bytes=known["weightsBytes"])
+    return known["config"], known["weightsBytes"]
+
+
+@cache
+def known_model_facts(repository: str) -> ModelFacts | None:
+    """The facts of ORG/NAME as it was published; None for a model that is not here."""
+    known = known_config(repository)
+    if known is None:
+        return None
+    config, weights_bytes = known
+    facts = model_facts(config, name=repository, checkpoint_bytes=weights_bytes)
     return replace(facts, weights_source=SOURCE)

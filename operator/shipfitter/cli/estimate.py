@@ -1,0 +1,208 @@
+"""`shipfitter estimate`: what an engine command will get on a card, and how sure that is."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shipfitter.api.serve_command import ServeCommand, config_arguments, parse_serve_command
+from shipfitter.api.serve_settings import ServeSettings, serve_settings
+from shipfitter.cli.estimate_card import Card, estimated_card
+from shipfitter.cli.estimate_model import estimated_model
+from shipfitter.cli.estimate_record import Estimated, estimate_record
+from shipfitter.core.engines import EngineSettings, EngineVersion
+from shipfitter.core.estimate import sum_of
+from shipfitter.core.fixes import fixes
+from shipfitter.core.verdict import Assessment, Refusal, Verdict, assess
+from shipfitter.errors import InvalidSpecError, UserError
+from shipfitter.units import GIB
+
+EXIT_CODES: Mapping[Verdict, int] = {
+    Verdict.FITS: 0,
+    Verdict.DOES_NOT_FIT: 1,
+    Verdict.BORDERLINE: 3,
+}
+EXIT_MISTAKE = 2
+# A node's GPUs where nobody says: what the largest common machines have.
+_ASSUMED_GPUS_PER_NODE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The options of the command line."""
+
+    words: Sequence[str]
+    gpu: str | None = None
+    gpu_memory_mib: float | None = None
+    gpu_free_memory_mib: float | None = None
+    nodes: int | None = None
+    interconnect: str | None = None
+    engine_version: str | None = None
+    model_facts: Path | None = None
+    revision: str | None = None
+    given_cache_gib: float | None = None
+    environment: Sequence[str] = ()
+    compile_cache: str = "cold"
+    typical_tokens: int | None = None
+    calibration: Path | None = None
+
+
+def run_estimate(question: Question, *, output: str) -> int:
+    """Print the estimate; the exit code of its verdict."""
+    try:
+        estimated = estimate(question)
+    except UserError as error:
+        name = "" if error.reason == "InvalidSpec" else f"{error.reason}: "
+        print(f"shipfitter: {name}{error}", file=sys.stderr)
+        return EXIT_MISTAKE
+    record = estimate_record(estimated)
+    if output == "json":
+        print(json.dumps(record, indent=2))
+    elif output == "yaml":
+        import yaml
+
+        print(yaml.safe_dump(record, sort_keys=False), end="")
+    else:
+        from shipfitter.cli.estimate_text import estimate_text
+
+        print(estimate_text(estimated, record))
+    return EXIT_CODES[estimated.assessment.verdict]
+
+
+def estimate(question: Question) -> Estimated:
+    """The answer to a command line. Raises UserError for what cannot be meant."""
+    command = _command(question.words)
+    environment = _environment(command, question.environment)
+    version = _version(question, command)
+    asked = serve_settings(command, version, environment)
+    card = estimated_card(
+        question.gpu,
+        memory_mib=question.gpu_memory_mib,
+        free_mib=question.gpu_free_memory_mib,
+        nvlink=None if question.interconnect is None else question.interconnect == "nvlink",
+    )
+    model = estimated_model(
+        command.model,
+        asked,
+        facts_file=question.model_facts,
+        revision=question.revision or command.text("--revision"),
+    )
+    settings, notes = _settings(question, asked, card, environment)
+    nodes = question.nodes or asked.nodes or 1
+
+    def judged(changed: EngineSettings) -> Assessment:
+        gpus = _gpus(card, changed, nodes)
+        if changed.layout.world_size * changed.layout.data_parallel_size > gpus:
+            return _too_few_gpus(changed, gpus)
+        return assess(
+            model,
+            changed,
+            card.gpu,
+            gpus_per_node=gpus,
+            auto_length=asked.auto_length,
+            long_length_allowed=asked.long_length_allowed,
+            given_cache_bytes=_given_bytes(question),
+        )
+
+    found = judged(settings)
+    return Estimated(
+        assessment=found,
+        model=model,
+        card=card,
+        nodes=nodes,
+        engine_version=version,
+        typical_tokens=question.typical_tokens,
+        fixes=fixes(model, settings, card.gpu, found, judged),
+        assumptions=notes,
+    )
+
+
+def _command(words: Sequence[str]) -> ServeCommand:
+    command = parse_serve_command(words)
+    path = command.text("--config")
+    if path is None:
+        return command
+    import yaml
+
+    try:
+        config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSpecError((f"--config {path}: {error.strerror}",)) from error
+    except yaml.YAMLError as error:
+        raise InvalidSpecError((f"--config {path}: not YAML: {error}",)) from error
+    if not isinstance(config, dict):
+        raise InvalidSpecError((f"--config {path}: holds no flags; write `max-model-len: 8192`",))
+    return command.over(parse_serve_command(config_arguments(config)))
+
+
+def _environment(command: ServeCommand, given: Sequence[str]) -> dict[str, str]:
+    """The engine's variables: this process's, then the command's own, then --env."""
+    environment = {key: value for key, value in os.environ.items() if key.startswith("VLLM_")}
+    environment.update(command.environment)
+    for assignment in given:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name:
+            raise InvalidSpecError((f"--env takes NAME=VALUE, got {assignment}",))
+        environment[name] = value
+    return environment
+
+
+def _version(question: Question, command: ServeCommand) -> EngineVersion:
+    stated = question.engine_version or command.image_tag
+    return EngineSettings.latest().version if stated is None else EngineVersion.parse(stated)
+
+
+def _settings(
+    question: Question, asked: ServeSettings, card: Card, environment: Mapping[str, str]
+) -> tuple[EngineSettings, tuple[str, ...]]:
+    """The settings with what this machine and its environment add, and what was assumed."""
+    settings = asked.engine
+    runner = environment.get("VLLM_USE_V2_MODEL_RUNNER")
+    if runner is not None:
+        settings = replace(settings, model_runner="V2" if runner == "1" else "V1")
+    settings = replace(
+        settings,
+        compile_cache_warm=question.compile_cache == "warm",
+        extra_bytes=sum_of((settings.extra_bytes, *(each.bytes for each in card.unmodelled))),
+    )
+    notes = [*asked.assumptions, *(each.note for each in card.unmodelled)]
+    if settings.version.is_newer_than_known:
+        newest = EngineSettings.latest().version
+        notes.append(f"vLLM {settings.version} is newer than what is known; counted as {newest}")
+    if question.calibration is not None:
+        from shipfitter.cli.estimate_calibration import calibrated
+
+        settings, said = calibrated(settings, card.gpu, question.calibration)
+        notes.append(said)
+    return settings, tuple(notes)
+
+
+def _gpus(card: Card, settings: EngineSettings, nodes: int) -> int:
+    """The GPUs of all nodes as --gpu counts them; otherwise enough."""
+    if card.gpus_per_node is not None:
+        return card.gpus_per_node * nodes
+    needed = settings.layout.world_size * settings.layout.data_parallel_size
+    return max(_ASSUMED_GPUS_PER_NODE * nodes, needed)
+
+
+def _too_few_gpus(settings: EngineSettings, gpus: int) -> Assessment:
+    """Source: vLLM vllm/config/parallel.py: the world must not exceed the GPUs there are."""
+    layout = settings.layout
+    needed = layout.world_size * layout.data_parallel_size
+    return Assessment(
+        settings=settings,
+        verdict=Verdict.DOES_NOT_FIT,
+        reason=Refusal.INVALID_PARALLELISM,
+        problems=(
+            f"tensor {layout.tensor_parallel_size} × pipeline {layout.pipeline_parallel_size} × "
+            f"data {layout.data_parallel_size} takes {needed} GPUs; there are {gpus}",
+        ),
+    )
+
+
+def _given_bytes(question: Question) -> int | None:
+    if question.given_cache_gib is None:
+        return None
+    return round(question.given_cache_gib * GIB)

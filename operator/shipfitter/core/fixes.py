@@ -1,0 +1,149 @@
+"""What to change so that a command starts: one flag each, every verdict by the same functions."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from shipfitter.core.budget import utilization_for
+from shipfitter.core.engines import EngineSettings, Gpu, resolve
+from shipfitter.core.intent import Verdict
+from shipfitter.core.ladder import round_length
+from shipfitter.core.model import ModelFacts
+from shipfitter.core.refusals import Refusal
+from shipfitter.core.verdict import Assessment
+
+Assess = Callable[[EngineSettings], Assessment]
+
+_FEWER_SEQS = (256, 128, 64, 32, 16, 8, 4)
+_LEAST_BATCHED_TOKENS = 512
+_EIGHT_BIT_CAPABILITY = (8, 9)
+_BETTER = (Verdict.DOES_NOT_FIT, Verdict.BORDERLINE, Verdict.FITS)
+# What no size of batch or length changes.
+_BEFORE_SIZES = frozenset(
+    (
+        Refusal.INVALID_PARALLELISM,
+        Refusal.UNSUPPORTED_QUANTIZATION,
+        Refusal.UNSUPPORTED_ARCHITECTURE,
+        Refusal.OUT_OF_MEMORY_LOAD,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One flag, the value that helps, and the verdict with it."""
+
+    flag: str
+    value: int | float | str
+    verdict: Verdict
+
+
+def fixes(
+    model: ModelFacts, asked: EngineSettings, gpu: Gpu, found: Assessment, assess: Assess
+) -> tuple[Fix, ...]:
+    """Single flags that give a better verdict, those that make it fit first; none where it fits.
+
+    `asked` are the settings as given, `assess` is the judgement of any others like them.
+    """
+    if found.verdict is Verdict.FITS:
+        return ()
+    return tuple(
+        sorted(
+            _improving(model, asked, gpu, found, assess),
+            key=lambda fix: -_BETTER.index(fix.verdict),
+        )
+    )
+
+
+def _improving(
+    model: ModelFacts, asked: EngineSettings, gpu: Gpu, found: Assessment, assess: Assess
+) -> Iterator[Fix]:
+    if found.reason not in _BEFORE_SIZES:
+        resolved = found.settings if found.stages else resolve(asked, model, gpu)
+        for flag, setting, values in (
+            ("--max-model-len", "max_model_len", _lengths(model, found, resolved)),
+            ("--max-num-seqs", "max_num_seqs", _fewer_seqs(resolved)),
+            ("--max-num-batched-tokens", "max_num_batched_tokens", _fewer_tokens(resolved)),
+            ("--gpu-memory-utilization", "gpu_memory_utilization", _shares(model, resolved, gpu)),
+            ("--kv-cache-dtype", "kv_cache_dtype", _eight_bits(asked, gpu)),
+        ):
+            yield from _best(flag, values, found.verdict, lambda value, setting=setting: assess(
+                replace(asked, **{setting: value})))  # fmt: skip
+    yield from _best(
+        "--tensor-parallel-size",
+        _more_ranks(asked),
+        found.verdict,
+        lambda ranks: assess(
+            replace(asked, layout=replace(asked.layout, tensor_parallel_size=ranks))
+        ),
+    )
+
+
+def _best(
+    flag: str,
+    values: Iterator[int | float | str],
+    present: Verdict,
+    judged: Callable[..., Assessment],
+) -> Iterator[Fix]:
+    """The first value that fits, else the first that is better than what there is."""
+    better: Fix | None = None
+    for value in values:
+        verdict = judged(value).verdict
+        if verdict is Verdict.FITS:
+            yield Fix(flag, value, verdict)
+            return
+        if better is None and _BETTER.index(verdict) > _BETTER.index(present):
+            better = Fix(flag, value, verdict)
+    if better is not None:
+        yield better
+
+
+def _lengths(
+    model: ModelFacts, found: Assessment, resolved: EngineSettings
+) -> Iterator[int | float | str]:
+    """What the engine would estimate itself at the low end and at the point, in round numbers."""
+    longest = resolved.max_model_len or 0
+    if found.reason is Refusal.MAX_MODEL_LEN_TOO_LONG:
+        from_config = resolve(replace(resolved, max_model_len=None), model, _NO_GPU)
+        yield from_config.max_model_len or longest
+        return
+    for plan in (found.low, found.point):
+        estimated = plan.estimated_max_model_len if plan is not None else None
+        if estimated and estimated < longest:
+            yield round_length(estimated) or estimated
+
+
+_NO_GPU = Gpu(product="", total_bytes=0)
+
+
+def _fewer_seqs(resolved: EngineSettings) -> Iterator[int | float | str]:
+    yield from (seqs for seqs in _FEWER_SEQS if seqs < (resolved.max_num_seqs or 0))
+
+
+def _fewer_tokens(resolved: EngineSettings) -> Iterator[int | float | str]:
+    tokens = (resolved.max_num_batched_tokens or 0) // 2
+    while tokens >= max(_LEAST_BATCHED_TOKENS, resolved.max_num_seqs or 1):
+        yield tokens
+        tokens //= 2
+
+
+def _shares(model: ModelFacts, resolved: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
+    """The share that leaves the reserve free; it may be more or less than what was asked."""
+    if resolved.kv_cache_memory_bytes is None:
+        share = utilization_for(model, resolved, gpu)
+        if 0 < share != resolved.gpu_memory_utilization:
+            yield share
+
+
+def _eight_bits(asked: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
+    capability = gpu.compute_capability
+    if asked.kv_cache_dtype in ("auto", "bfloat16", "float16") and (
+        capability is None or capability >= _EIGHT_BIT_CAPABILITY
+    ):
+        yield "fp8"
+
+
+def _more_ranks(asked: EngineSettings) -> Iterator[int | float | str]:
+    ranks = asked.layout.tensor_parallel_size * 2
+    while ranks <= 16:
+        yield ranks
+        ranks *= 2
