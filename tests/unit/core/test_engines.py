@@ -343,7 +343,17 @@ def test_default_utilization(version, want):
 
 
 def test_resolving_leaves_nothing_open_and_is_stable():
-    never_derived = {"kv_cache_memory_bytes", "num_gpu_blocks_override"}
+    never_derived = {
+        "attention_backend",
+        "calibrated",
+        "estimates_graphs",
+        "flashinfer_sampler",
+        "items_per_prompt",
+        "kv_cache_memory_bytes",
+        "legacy_engine",
+        "num_gpu_blocks_override",
+        "speculative_method",
+    }
     once = resolved(qwen3_next())
     still_open = {field.name for field in fields(once) if getattr(once, field.name) is None}
     assert still_open == never_derived
