@@ -1,0 +1,153 @@
+"""How far a start has come, by the lines of the log and by the frames of a traceback.
+
+The order of a start: arguments, workers, free memory, load, profile, cache, graphs, sampler, ready.
+Source: vLLM v1/worker/gpu_worker.py, v1/engine/core.py; worker/worker.py before 0.8.
+"""
+
+import re
+from enum import IntEnum
+
+from shipfitter.core.engine_log.cleaning import Record
+from shipfitter.core.refusals import Refusal
+
+
+class Phase(IntEnum):
+    """What the engine is doing."""
+
+    CONFIGURING = 0
+    LOADING = 1
+    PROFILING = 2
+    CACHING = 3  # the memory for it is known
+    CAPTURING = 4  # the cache is allocated
+    WARMING = 5  # graphs are captured
+    INITIALIZED = 6  # the core is ready
+    SERVING = 7
+
+
+# A line that is said when a phase begins. Source: the same files, 0.6 to 0.33.
+_MARKS: tuple[tuple[Phase, str, re.Pattern[str]], ...] = tuple(
+    (phase, needle, re.compile(pattern))
+    for phase, needle, pattern in (
+        (Phase.LOADING, "to load model", r"Starting to load model"),
+        (Phase.LOADING, "checkpoint shards", r"Loading [\w ]*checkpoint shards"),
+        (Phase.PROFILING, "took", r"(?:Model loading|Loading model weights) took"),
+        (Phase.PROFILING, "Loading weights took", r"Loading weights took"),
+        (Phase.CACHING, "KV cache memory", r"Available KV cache memory"),
+        (Phase.CACHING, "reserved for KV Cache", r"reserved for KV Cache is"),
+        (Phase.CAPTURING, "KV cache size", r"KV cache size: \d"),
+        (Phase.CAPTURING, "blocks:", r"# \w+ blocks: \d"),
+        (Phase.CAPTURING, "Maximum concurrency", r"Maximum concurrency for"),
+        (Phase.CAPTURING, "Capturing", r"Capturing (?:cuda|CUDA)[ \w]*graph|Capturing the model"),
+        (Phase.WARMING, "Graph capturing finished", r"Graph capturing finished"),
+        (Phase.WARMING, "kv cache memory in use", r"Current kv cache memory in use is"),
+        (Phase.INITIALIZED, "init engine", r"init engine \(profile"),
+        (Phase.SERVING, "API server", r"Starting vLLM API server(?: \d+)? on"),
+        (Phase.SERVING, "startup complete", r"Application startup complete"),
+        (Phase.SERVING, "Uvicorn running", r"Uvicorn running on"),
+        (Phase.SERVING, "throughput", r"Avg (?:prompt|generation) throughput"),
+        (Phase.SERVING, "200 OK", r'"(?:GET|POST) /\S* HTTP/[\d.]+" 200'),
+        (Phase.SERVING, "Available routes", r"Available routes are"),
+    )
+)
+_BEGINNINGS = re.compile(
+    r"vLLM (?:API )?server version|█\s+version v?\d|Initializing an? (?:V\d )?LLM engine \("
+)
+
+_FRAME = re.compile(r'File "[^"\n]*?(\w+\.py\w?)", line \d+, in (\w+)')
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
+# Functions that only run in one phase; the later one decides where several lie in one traceback,
+# but a profile run may execute the model, and captures graphs to measure them (from 0.29 on).
+_SAMPLER = frozenset(("_dummy_sampler_run", "_dummy_pooler_run", "_dummy_pooler_run_task"))
+_GRAPHS = frozenset(
+    ("capture_model", "profile_cudagraph_memory", "_capture_cudagraphs", "_warmup_and_capture")
+)
+_PROFILE = frozenset(
+    ("profile_run", "determine_available_memory", "determine_num_available_blocks")
+)
+_LOAD = frozenset(
+    (
+        "load_model",
+        "load_weights",
+        "initialize_model",
+        "process_weights_after_loading",
+        "create_weights",
+        "init_device",
+    )
+)
+_AFTER_CACHE = frozenset(
+    (
+        "initialize_from_config",
+        "initialize_kv_cache",
+        "initialize_kv_cache_tensors",
+        "initialize_cache",
+        "compile_or_warm_up_model",
+        "_warm_up_model",
+        "warm_up_model",
+        "kernel_warmup",
+    )
+)
+_SERVE = frozenset(
+    (
+        "execute_model",
+        "sample_tokens",
+        "_process_engine_step",
+        "step_with_batch_queue",
+        "step_async",
+        "engine_step",
+        "run_engine_loop",
+        "generate",
+    )
+)
+_SAMPLER_FILE = "sampler.py"  # counts in a warm-up only: serving passes through it as well
+_BY_FRAMES = (
+    (_SAMPLER, Refusal.OUT_OF_MEMORY_SAMPLER),
+    (_GRAPHS, Refusal.OUT_OF_MEMORY_GRAPHS),
+    (_PROFILE, Refusal.OUT_OF_MEMORY_PROFILE),
+    (_LOAD, Refusal.OUT_OF_MEMORY_LOAD),
+)
+_BY_PHASE = {
+    Phase.CONFIGURING: Refusal.OUT_OF_MEMORY_LOAD,
+    Phase.LOADING: Refusal.OUT_OF_MEMORY_LOAD,
+    Phase.PROFILING: Refusal.OUT_OF_MEMORY_PROFILE,
+    Phase.CACHING: Refusal.OUT_OF_MEMORY_GRAPHS,
+    Phase.CAPTURING: Refusal.OUT_OF_MEMORY_GRAPHS,
+    Phase.WARMING: Refusal.OUT_OF_MEMORY_SAMPLER,
+    Phase.INITIALIZED: Refusal.OUT_OF_MEMORY_SERVING,
+    Phase.SERVING: Refusal.OUT_OF_MEMORY_SERVING,
+}
+
+
+def phase_begun(record: Record) -> Phase | None:
+    """The furthest phase whose beginning this message tells."""
+    begun = [
+        phase
+        for phase, needle, pattern in _MARKS
+        if needle in record.text and pattern.search(record.text)
+    ]
+    return max(begun, default=None)
+
+
+def begins_start(record: Record) -> bool:
+    """Whether an engine introduces itself here."""
+    return bool(_BEGINNINGS.search(record.text))
+
+
+def frames_of(record: Record) -> tuple[str, ...]:
+    """Functions and files a traceback names in this message; an empty name where one begins."""
+    if "File" not in record.text and "Traceback" not in record.text:
+        return ()
+    begun = ("",) if _TRACEBACK.search(record.text) else ()
+    return begun + tuple(name for found in _FRAME.finditer(record.text) for name in found.groups())
+
+
+def out_of_memory_in(frames: frozenset[str], phase: Phase) -> Refusal:
+    """Which of the out-of-memory refusals: where the traceback lies, else how far the start was."""
+    for functions, refusal in _BY_FRAMES:
+        if functions & frames:
+            return refusal
+    if _AFTER_CACHE & frames:
+        warming = phase >= Phase.WARMING or _SAMPLER_FILE in frames
+        return Refusal.OUT_OF_MEMORY_SAMPLER if warming else Refusal.OUT_OF_MEMORY_GRAPHS
+    if _SERVE & frames:
+        return Refusal.OUT_OF_MEMORY_SERVING
+    return _BY_PHASE[phase]
