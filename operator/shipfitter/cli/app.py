@@ -25,6 +25,20 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+class CompileCache(StrEnum):
+    """Whether torch.compile's cache outlives the pod."""
+
+    COLD = "cold"
+    WARM = "warm"
+
+
+class Interconnect(StrEnum):
+    """How the GPUs of a node talk."""
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+
+
 @app.command()
 def plan(
     file: Annotated[
@@ -74,6 +88,98 @@ def plan(
             offline=offline,
         )
     )
+
+
+@app.command()
+def estimate(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- vllm serve MODEL ...", help="The engine's command line."),
+    ],
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            metavar="PRODUCT[:COUNT]",
+            help="The card and how many a node has; unknown for a card without a name.",
+        ),
+    ] = None,
+    gpu_memory_mib: Annotated[
+        float | None,
+        typer.Option("--gpu-memory-mib", help="Total that CUDA sees (nvidia-smi shows more)."),
+    ] = None,
+    gpu_free_memory_mib: Annotated[
+        float | None,
+        typer.Option(
+            "--gpu-free-memory-mib", help="Free of it before the engine starts: other tenants."
+        ),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Nodes of a replica.")] = None,
+    interconnect: Annotated[
+        Interconnect | None, typer.Option("--interconnect", help="Between the GPUs of a node.")
+    ] = None,
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", help="vLLM's release; the newest known.")
+    ] = None,
+    model_facts: Annotated[
+        Path | None,
+        typer.Option(
+            "--model-facts",
+            metavar="FILE",
+            help='{"config": config.json, "weights": {"total_bytes": N}}; no hub is asked.',
+        ),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="Branch, tag or commit of the model.")
+    ] = None,
+    given_kv_cache_memory_gib: Annotated[
+        float | None,
+        typer.Option(
+            "--given-kv-cache-memory-gib",
+            help="Cache memory of each GPU as the engine logged it: only the planner is asked.",
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="A VLLM_* variable of the engine."),
+    ] = None,
+    compile_cache: Annotated[
+        CompileCache, typer.Option("--compile-cache", help="torch.compile's cache at the start.")
+    ] = CompileCache.COLD,
+    typical_tokens: Annotated[
+        int | None,
+        typer.Option("--typical-tokens", min=1, help="Tokens a running request holds; 2048."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", metavar="FILE", help="A Calibration object in YAML."),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TEXT,
+) -> None:
+    """Say what a vLLM command gets on a card: memory, cache, verdict, and what would help.
+
+    Everything after -- is the command. Exit code: 0 it fits, 3 borderline, 1 it does not fit, 2 a
+    mistake in what was given.
+    """
+    from shipfitter.cli.estimate import Question, run_estimate
+
+    question = Question(
+        words=command,
+        gpu=gpu,
+        gpu_memory_mib=gpu_memory_mib,
+        gpu_free_memory_mib=gpu_free_memory_mib,
+        nodes=nodes,
+        interconnect=None if interconnect is None else str(interconnect),
+        engine_version=engine_version,
+        model_facts=model_facts,
+        revision=revision,
+        given_cache_gib=given_kv_cache_memory_gib,
+        environment=env or (),
+        compile_cache=str(compile_cache),
+        typical_tokens=typical_tokens,
+        calibration=calibration,
+    )
+    sys.exit(run_estimate(question, output=str(output)))
 
 
 @app.command()

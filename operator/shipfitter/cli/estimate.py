@@ -15,6 +15,7 @@ from shipfitter.cli.estimate_record import Estimated, estimate_record
 from shipfitter.core.engines import EngineSettings, EngineVersion
 from shipfitter.core.estimate import sum_of
 from shipfitter.core.fixes import fixes
+from shipfitter.core.model import ModelFacts
 from shipfitter.core.verdict import Assessment, Refusal, Verdict, assess
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.units import GIB
@@ -89,7 +90,7 @@ def estimate(question: Question) -> Estimated:
         facts_file=question.model_facts,
         revision=question.revision or command.text("--revision"),
     )
-    settings, notes = _settings(question, asked, card, environment)
+    settings, notes = _settings(question, asked, card, model, environment)
     nodes = question.nodes or asked.nodes or 1
 
     def judged(changed: EngineSettings) -> Assessment:
@@ -114,6 +115,7 @@ def estimate(question: Question) -> Estimated:
         nodes=nodes,
         engine_version=version,
         typical_tokens=question.typical_tokens,
+        given_cache_bytes=_given_bytes(question),
         fixes=fixes(model, settings, card.gpu, found, judged),
         assumptions=notes,
     )
@@ -155,7 +157,11 @@ def _version(question: Question, command: ServeCommand) -> EngineVersion:
 
 
 def _settings(
-    question: Question, asked: ServeSettings, card: Card, environment: Mapping[str, str]
+    question: Question,
+    asked: ServeSettings,
+    card: Card,
+    model: ModelFacts,
+    environment: Mapping[str, str],
 ) -> tuple[EngineSettings, tuple[str, ...]]:
     """The settings with what this machine and its environment add, and what was assumed."""
     settings = asked.engine
@@ -172,9 +178,10 @@ def _settings(
         newest = EngineSettings.latest().version
         notes.append(f"vLLM {settings.version} is newer than what is known; counted as {newest}")
     if question.calibration is not None:
-        from shipfitter.cli.estimate_calibration import calibrated
+        from shipfitter.cli.estimate_calibration import calibrated, read_calibration
 
-        settings, said = calibrated(settings, card.gpu, question.calibration)
+        learnt = read_calibration(question.calibration)
+        settings, said = calibrated(settings, model, card.gpu, learnt)
         notes.append(said)
     return settings, tuple(notes)
 

@@ -24,7 +24,8 @@ class Estimated:
     card: Card
     nodes: int
     engine_version: EngineVersion
-    typical_tokens: int | None
+    typical_tokens: int | None = None
+    given_cache_bytes: int | None = None
     fixes: tuple[Fix, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -103,9 +104,12 @@ def kv_bytes_per_token(layout: CacheLayout) -> int:
 def _per_gpu(estimated: Estimated) -> Mapping[str, Any]:
     found = estimated.assessment
     if not found.stages:
-        figures = dict.fromkeys(_BUDGET_KEYS)
-        return {**figures, "totalBytes": estimated.card.gpu.total_bytes}
-    return _budget(found.tightest)
+        return {**dict.fromkeys(_BUDGET_KEYS), "totalBytes": estimated.card.gpu.total_bytes}
+    budget = _budget(found.tightest)
+    given = estimated.given_cache_bytes
+    if given is None:
+        return budget
+    return {**budget, "kvCacheBytes": _interval(Estimate.exactly(given))}
 
 
 def _stage(found: Assessment, index: int) -> Mapping[str, Any]:

@@ -91,15 +91,7 @@ def _precision(variant: Mapping[str, Any], model: Mapping[str, Any]) -> str:
 
 def _budget(variant: Mapping[str, Any]) -> Iterator[str]:
     budget = variant["budget"]
-    total = budget["totalBytes"]
-    each = f" on each of {variant['gpusPerReplica']}" if variant["gpusPerReplica"] > 1 else ""
-    yield (
-        f"    GPU memory    {total / GIB:7.2f} GiB{each}, "
-        f"{budget['requestedBytes'] / GIB:.2f} of it requested"
-    )
-    for label, key in PARTS:
-        size = budget[key]
-        yield f"      {label:<13}{size / GIB:7.2f}  {_bar(size, total)}"
+    yield from memory_bars(budget, gpus=variant["gpusPerReplica"])
     low = (budget["kvCacheBytes"] - budget["marginBytes"]) / GIB
     high = (budget["kvCacheBytes"] + budget.get("upsideBytes", 0)) / GIB
     yield (
@@ -108,8 +100,21 @@ def _budget(variant: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
+def memory_bars(budget: Mapping[str, Any], *, gpus: int) -> Iterator[str]:
+    """Where the bytes of one GPU go, a bar each."""
+    total = budget["totalBytes"]
+    each = f" on each of {gpus}" if gpus > 1 else ""
+    yield (
+        f"    GPU memory    {total / GIB:7.2f} GiB{each}, "
+        f"{budget['requestedBytes'] / GIB:.2f} of it requested"
+    )
+    for label, key in PARTS:
+        size = budget[key]
+        yield f"      {label:<13}{size / GIB:7.2f}  {_bar(size, total)}".rstrip()
+
+
 def _bar(size: int, total: int) -> str:
-    eighths = round(size / total * BAR_WIDTH * 8)
+    eighths = min(max(0, round(size / total * BAR_WIDTH * 8)), BAR_WIDTH * 8)
     blocks = "█" * (eighths // 8)
     return blocks + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
