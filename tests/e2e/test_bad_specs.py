@@ -1,0 +1,78 @@
+"""Mistakes the schema cannot see: all told at once, and what runs stays as it is."""
+
+import pytest
+
+from e2e.stories import L40S, LLAMA_8B, measured, says, serve, serving, stays, uids
+from world.controlplane import CommandError
+
+pytestmark = pytest.mark.plane
+
+TWO_MISTAKES = {
+    "engine": {"args": ["--port=9000"]},
+    "template": {"spec": {"hostNetwork": True}},
+}
+
+
+def test_all_mistakes_are_told_at_once_and_the_running_pods_stay(stage):
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    workloads, pods = uids(stage.objects("deployments")), uids(serving(stage, "llama"))
+    planned = stage.status("llama")["plan"]
+    stage.change("llama", TWO_MISTAKES)
+    told = says(stage, "llama", "Planned", "InvalidSpec")
+    assert told["status"] == "False"
+    assert "spec.engine.args: --port=9000" in told["message"]
+    assert "spec.template.spec.hostNetwork" in told["message"]
+    generation = stage.get("modeldeployment", "llama")["metadata"]["generation"]
+    assert told["observedGeneration"] == generation
+    assert stays(lambda: uids(serving(stage, "llama"))) == pods
+    assert uids(stage.objects("deployments")) == workloads
+    assert stage.ready("llama"), "what ran before the mistake still serves"
+    stage.change("llama", {"engine": {"args": None}, "template": None})
+    says(stage, "llama", "Planned", "Fits")
+    assert stays(lambda: uids(serving(stage, "llama"))) == pods, "the old spec needs no new pods"
+    assert stage.status("llama")["plan"] == planned
+
+
+def test_a_new_deployment_with_mistakes_makes_nothing_until_they_are_mended(stage):
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    stage.apply(
+        {
+            "apiVersion": "shipfitter.dev/v1alpha1",
+            "kind": "ModelDeployment",
+            "metadata": {"name": "llama"},
+            "spec": {"model": {"uri": LLAMA_8B}, **TWO_MISTAKES},
+        }
+    )
+    told = says(stage, "llama", "Ready", "InvalidSpec")
+    assert "--port" in told["message"]
+    assert "hostNetwork" in told["message"]
+    assert stage.condition("llama", "Stalled")["status"] == "True"
+    assert stays(lambda: stage.objects("deployments"), seconds=2) == []
+    stage.change("llama", {"engine": {"args": ["--enable-auto-tool-choice"]}, "template": None})
+    stage.eventually(lambda: stage.ready("llama"), what="the mended one serves")
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param(
+            {"workload": {"maxModelLen": {"min": 4096, "preferred": 1024}}},
+            "min",
+            id="a minimum above what is preferred",
+        ),
+        pytest.param({"model": {"uri": "no uri at all"}}, "uri", id="a uri that does not parse"),
+        pytest.param({"gpus": {"products": []}}, "products", id="no product allowed"),
+        pytest.param({"replicas": -1}, "replicas", id="less than no replicas"),
+    ],
+)
+def test_what_the_schema_can_see_is_refused_by_the_api_server(stage, spec, want):
+    body = {
+        "apiVersion": "shipfitter.dev/v1alpha1",
+        "kind": "ModelDeployment",
+        "metadata": {"name": "llama"},
+        "spec": {"model": {"uri": LLAMA_8B}, **spec},
+    }
+    with pytest.raises(CommandError, match=want):
+        stage.apply(body)

@@ -1,0 +1,166 @@
+"""Where model facts come from when the hub is down, says no, or does not know the model."""
+
+import pytest
+
+from e2e.stories import (
+    L40S,
+    LLAMA_8B,
+    measured,
+    model_deployment,
+    says,
+    serve,
+    stays,
+    uids,
+    variant,
+)
+from world.hub.published import published_repo
+from world.hub.repository import repository, synthetic_repo
+from world.stage import ROOT
+
+pytestmark = pytest.mark.plane
+
+CONFIG = {  # of no published model: nothing but the hub can know it
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128_256,
+    "max_position_embeddings": 32_768,
+}
+
+
+@pytest.fixture
+def gpu(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    measured(stage, "l40s-1")
+    return stage
+
+
+def test_a_hub_that_is_down_is_asked_again_until_it_answers(gpu):
+    gpu.hub.add(synthetic_repo("acme/away-for-a-while", CONFIG))
+    gpu.hub.switch(down=True)
+    gpu.apply(model_deployment("away", "hf://acme/away-for-a-while"))
+    told = says(gpu, "away", "ModelResolved", "HubUnavailable")
+    assert told["status"] == "False"
+    assert "spec.model.facts" in told["message"], "the way out without a hub"
+    assert gpu.condition("away", "Ready")["reason"] == "HubUnavailable"
+    gpu.hub.switch()
+    gpu.eventually(lambda: gpu.ready("away"), what="it serves once the hub is back")
+    assert gpu.condition("away", "ModelResolved")["status"] == "True"
+
+
+def test_a_well_known_model_is_planned_while_the_hub_is_down(gpu):
+    gpu.hub.switch(down=True)
+    gpu.apply(model_deployment("known", "hf://Qwen/Qwen3-0.6B"))
+    says(gpu, "known", "ModelResolved", "Resolved")
+    gpu.eventually(lambda: variant(gpu, "known").get("maxModelLen") == 40_960)
+    gpu.hub.switch()
+    gpu.eventually(lambda: gpu.ready("known"), what="the engine finds its weights and serves")
+
+
+def test_a_running_deployment_does_not_notice_an_outage_even_over_a_restart(gpu):
+    gpu.hub.add(synthetic_repo("acme/keeps-running", CONFIG))
+    serve(gpu, "runs", "hf://acme/keeps-running")
+    before = uids(gpu.pods("runs"))
+    status = gpu.status("runs")
+    gpu.hub.switch(down=True)
+    with gpu.operator_away():
+        pass
+    assert stays(lambda: uids(gpu.pods("runs"))) == before
+    assert gpu.status("runs") == status
+    gpu.change("runs", {"workload": {"maxNumSeqs": {"preferred": 8}}})
+    gpu.eventually(
+        lambda: variant(gpu, "runs")["maxNumSeqs"] == 8, what="a change is planned without a hub"
+    )
+
+
+def test_a_gated_model_we_do_not_know_names_the_way_out(gpu):
+    gpu.hub.add(synthetic_repo("acme/gated", CONFIG, gated=True, accepted_tokens=("hf_ok",)))
+    gpu.apply(model_deployment("gated", "hf://acme/gated"))
+    told = says(gpu, "gated", "ModelResolved", "TokenRequired")
+    assert "gated" in told["message"]
+    assert "spec.model.facts" in told["message"]
+    facts = {"config": CONFIG, "weightsBytes": gpu.hub.repositories["acme/gated"].stored_bytes}
+    gpu.plane.kubectl("create", "secret", "generic", "hf", "--from-literal=token=hf_ok")
+    gpu.change("gated", {"model": {"facts": facts, "tokenSecretRef": {"name": "hf"}}})
+    gpu.eventually(lambda: gpu.ready("gated"), what="it serves: the engine has the token")
+
+
+def test_a_gated_model_that_comes_with_shipfitter_needs_nothing_of_the_hub(gpu):
+    gpu.hub.add(published_repo("google/gemma-3-27b-it", gated=True))
+    gpu.apply(
+        model_deployment("gemma", "hf://google/gemma-3-27b-it", gpus={"tensorParallelSize": 2})
+    )
+    told = says(gpu, "gemma", "ModelResolved", "Resolved")
+    assert "come with Shipfitter" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "want"),
+    [
+        pytest.param("misspelt", {"uri": "hf://acme/nothing"}, "spelling", id="no repository"),
+        pytest.param(
+            "revision", {"uri": LLAMA_8B, "revision": "v0-never"}, "revision", id="no revision"
+        ),
+    ],
+)
+def test_what_does_not_exist_is_told_apart(gpu, name, model, want):
+    gpu.apply({**model_deployment(name), "spec": {"model": model}})
+    told = says(gpu, name, "ModelResolved", "ModelNotFound")
+    assert want in told["message"]
+    assert gpu.condition(name, "Ready")["reason"] == "ModelNotFound"
+    assert gpu.objects("deployments") == []
+
+
+def test_an_unknown_class_is_refused_by_name_and_facts_of_a_known_one_are_the_way_out(gpu):
+    strange = {**CONFIG, "architectures": ["StrangeForCausalLM"], "model_type": "strange"}
+    tensors = [("model.embed_tokens.weight", "BF16", (128_256, 2048))]
+    gpu.hub.add(repository("acme/strange", config=strange, tensors=tensors))
+    gpu.apply(model_deployment("strange", "hf://acme/strange"))
+    told = says(gpu, "strange", "ModelResolved", "UnknownArchitecture")
+    assert "StrangeForCausalLM" in told["message"]
+    assert "spec.model.facts" in told["message"]
+    assert stays(lambda: gpu.objects("deployments"), seconds=2) == []
+
+
+def model_claim(stage, claim, folder, repo):
+    """A claim whose volume holds a model, its weights as holes."""
+    root = stage.folder / "claims" / claim
+    (root / folder).mkdir(parents=True)
+    for name, content in repo.files.items():
+        with (root / folder / name).open("wb") as file:
+            file.write(content.head)
+            file.truncate(content.size_bytes)
+    size = {"storage": "20Gi"}
+    claims = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": claim},
+        "spec": {**claims, "capacity": size, "hostPath": {"path": str(root)}},
+    }
+    wish = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim},
+        "spec": {**claims, "volumeName": claim, "resources": {"requests": size}},
+    }
+    for each in (volume, wish):
+        stage.apply(each)
+
+
+def test_a_model_on_a_claim_with_its_facts_in_the_spec_needs_no_network_at_all(gpu):
+    """The example for clusters that are cut off, word by word."""
+    published = published_repo("meta-llama/Llama-3.1-8B-Instruct")
+    model_claim(gpu, "models", "llama-3.1-8b-instruct", published)
+    gpu.hub.switch(down=True)
+    asked = sum(gpu.hub.requests.values())
+    gpu.apply(ROOT / "examples" / "inline-facts.yaml")
+    gpu.eventually(lambda: gpu.ready("llama-8b-offline"), what="it serves without a hub")
+    planned = variant(gpu, "llama-8b-offline")
+    assert (planned["gpuProduct"], planned["maxModelLen"]) == (L40S, 131_072)
+    assert sum(gpu.hub.requests.values()) == asked
