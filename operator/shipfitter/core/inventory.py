@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity, Taint
-from shipfitter.core.node_classes import NodeGroup, node_class, node_groups, usable_devices
+from shipfitter.core.node_classes import NodeGroup, node_groups, usable_devices
 from shipfitter.core.robust import TOLERANCE_PERCENT, lower_median
 from shipfitter.core.selectors import signature
 from shipfitter.core.separation import Separated, separate
@@ -67,7 +67,7 @@ def pools(nodes: tuple[NodeCapacity, ...]) -> tuple[Pool, ...]:
     `selector_is_exact = False`. Pass every node, also those without GPUs: selectors avoid them.
     """
     ordered = sorted(nodes, key=lambda node: (node.name, node.resource_name))
-    without_gpus = frozenset(signature(node.labels) for node in ordered if not node_class(node))
+    without_gpus = frozenset(signature(node.labels) for node in ordered if not usable_devices(node))
     found = [_pool(each) for each in separate(node_groups(ordered), without_gpus)]
     return tuple(sorted(_named(found), key=lambda pool: pool.name))
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
 
 from shipfitter.core.capacity import Device, NodeCapacity
 from shipfitter.core.robust import close, groups_around_medians
 from shipfitter.core.selectors import PLATFORM_KEYS, Signature, signature
+
+_SIZE = attrgetter("total_bytes", "product")
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -26,7 +30,7 @@ class NodeClass:
         return replace(self, gpus_per_node=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeGroup:
     """Nodes of one class and one size; of several where no label separates them."""
 
@@ -36,7 +40,7 @@ class NodeGroup:
     is_joined: bool = False  # of nodes that differ, because no label separates them
     is_outlier: bool = False  # one node alone, with less than others with such GPUs
 
-    @property
+    @cached_property
     def usable_bytes(self) -> int:
         """What CUDA calls total on the smallest device a pod may get here."""
         return min(map(usable_bytes, self.nodes))
@@ -49,8 +53,8 @@ class NodeGroup:
 
 def usable_devices(node: NodeCapacity) -> tuple[Device, ...]:
     """The devices an engine may get, smallest first: the scheduler does not say which one."""
-    healthy = (device for device in node.devices if device.healthy and device.total_bytes > 0)
-    return tuple(sorted(healthy, key=lambda device: (device.total_bytes, device.product)))
+    healthy = [device for device in node.devices if device.healthy and device.total_bytes > 0]
+    return tuple(sorted(healthy, key=_SIZE))
 
 
 def usable_bytes(node: NodeCapacity) -> int:
@@ -60,13 +64,14 @@ def usable_bytes(node: NodeCapacity) -> int:
 
 def node_class(node: NodeCapacity) -> NodeClass | None:
     """The node's class; None when it has no device an engine could use."""
-    if not usable_devices(node):
+    usable = usable_devices(node)
+    if not usable:
         return None
     return NodeClass(
         products=tuple(sorted({device.product for device in node.devices if device.product})),
         gpus_per_node=len(node.devices),
         resource_name=node.resource_name,
-        mig_profile=usable_devices(node)[0].mig_profile,
+        mig_profile=usable[0].mig_profile,
         sharing=node.sharing,
         replicas_per_gpu=node.replicas_per_gpu,
         platform=tuple(node.labels.get(key, "") for key in PLATFORM_KEYS),
@@ -100,10 +105,10 @@ def node_groups(nodes: Iterable[NodeCapacity]) -> list[NodeGroup]:
 def _groups_of_class(
     found: NodeClass, members: list[NodeCapacity], most_bytes: int
 ) -> Iterable[NodeGroup]:
-    available = [node for node in members if is_available(node)]
+    available = [(node, usable_bytes(node)) for node in members if is_available(node)]
     away = [node for node in members if not is_available(node)]
-    for sizes in groups_around_medians([usable_bytes(node) for node in available]):
-        nodes = tuple(node for node in available if usable_bytes(node) in sizes)
+    for sizes in groups_around_medians([size for _, size in available]):
+        nodes = tuple(node for node, size in available if size in sizes)
         kin = [node for node in away if close(usable_bytes(node), sizes[0])]
         away = [node for node in away if not close(usable_bytes(node), sizes[0])]
         yield NodeGroup(

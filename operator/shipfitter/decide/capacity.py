@@ -19,7 +19,12 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
         own[pod.node] += pod.gpus
     selected = (node for node in world.nodes if _usable(resource, node))
     return pools(
-        tuple(replace(node, used_gpus=max(0, node.used_gpus - own[node.name])) for node in selected)
+        tuple(
+            replace(node, used_gpus=max(0, node.used_gpus - own[node.name]))
+            if node.name in own
+            else node
+            for node in selected
+        )
     )
 
 
