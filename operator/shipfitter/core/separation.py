@@ -65,13 +65,12 @@ def _must_join(one: Separated, other: Separated) -> bool:
         return False  # a pod that asks for one never gets the other
     if not one.group.nodes or not other.group.nodes:
         return False  # nothing can go there now
+    reached = any(selects(one.selector, node) for node in other.group.signatures)
+    if not reached and not any(selects(other.selector, node) for node in one.group.signatures):
+        return False  # labels do it
     if _stand_in(one.group, other.group):
         return False  # the scheduler counts GPUs itself, and bytes are the same
-    if min(one.group, other.group, key=lambda group: group.usable_bytes).is_outlier:
-        return False
-    reached = any(selects(one.selector, node) for node in other.group.signatures)
-    reaching = any(selects(other.selector, node) for node in one.group.signatures)
-    return reached or reaching
+    return not min(one.group, other.group, key=lambda group: group.usable_bytes).is_outlier
 
 
 def _stand_in(one: NodeGroup, other: NodeGroup) -> bool:
