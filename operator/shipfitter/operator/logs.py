@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 # Loggers that speak about every object, request or event; only their warnings are news.
-QUIET = ("kopf", "kopf.objects", "kopf.activities", "aiohttp", "asyncio", "urllib3")
+QUIET = ("kopf", "kopf.objects", "kopf.activities", "aiohttp", "asyncio", "urllib3", "httpx2")
 
 
 class JsonFormatter(logging.Formatter):
