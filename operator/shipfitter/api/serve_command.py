@@ -17,6 +17,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SERVER_MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server")
 _IMAGE = re.compile(r"(?:^|/)vllm[-/\w]*:(?P<tag>v?\d[\w.+-]*)$")
 _LEADING_WORDS = frozenset({"env", "sudo", "exec", "nohup", "time", "uv", "run", "uvx"})
+# A word outside quotes, JSON's own three left alone.
+_BARE_WORD = re.compile(r'(?<![\w"./-])(?!(?:true|false|null)\b)([A-Za-z_][\w./-]*)(?![\w"./-])')
 _NEVER, _ALWAYS = ("false", "0", "no"), ("true", "1", "yes")
 
 
@@ -48,9 +50,21 @@ class ServeCommand:
                 continue
             if path:
                 _put(keys, path.split("."), " ".join(argument.values))
-            elif isinstance(value := _json(" ".join(argument.values)), dict):
-                keys.update(value)
+            else:
+                keys.update(read_object(" ".join(argument.values)) or {})
         return keys
+
+    def count(self, flag: str) -> int | None:
+        """The whole number after a flag; None where there is none."""
+        text = self.text(flag)
+        return None if text is None else parse_integer(text)
+
+    def number(self, flag: str) -> float:
+        """The number after a flag; 0 where there is none."""
+        try:
+            return float(self.text(flag) or 0)
+        except ValueError:
+            return 0.0
 
     def over(self, earlier: "ServeCommand") -> "ServeCommand":
         """This command with the flags of another one before its own."""
@@ -209,6 +223,24 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """A JSON object; also one that lost its quotes on the way: {method: mtp, image: 1}.
+
+    >>> read_object("{method: mtp, num_speculative_tokens: 3}")
+    {'method': 'mtp', 'num_speculative_tokens': 3}
+    """
+    for candidate in (text, _BARE_WORD.sub(r'"\1"', text.replace("'", '"'))):
+        value = _json(candidate)
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def is_json(text: str) -> bool:
+    """Whether the engine itself would read it."""
+    return _json(text) is not None
 
 
 def _put(keys: dict[str, Any], path: Sequence[str], text: str) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shipfitter.api.serve_command import ServeCommand
+from shipfitter.api.serve_engine import Drafter
 from shipfitter.core.estimate import Estimate, sum_of
-from shipfitter.units import GIB
+from shipfitter.units import GIB, MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Unmodelled:
 
 
 Asked = Callable[[ServeCommand, Mapping[str, str]], bool]
+
+# Source: vLLM VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE.
+_WORKSPACE_BYTES = 394 * MIB
 
 
 def _on(flag: str) -> Asked:
@@ -100,9 +104,37 @@ _TABLE: tuple[tuple[Asked, Unmodelled], ...] = (
 )  # fmt: skip
 
 
-def unmodelled(command: ServeCommand, environment: Mapping[str, str]) -> tuple[Unmodelled, ...]:
-    """Everything in the command that is not counted exactly."""
-    return tuple(each for asked, each in _TABLE if asked(command, environment))
+def unmodelled(
+    command: ServeCommand, environment: Mapping[str, str], drafter: Drafter | None
+) -> tuple[Unmodelled, ...]:
+    """Everything in the command that is not counted exactly, or is counted only here."""
+    found = [each for asked, each in _TABLE if asked(command, environment)]
+    if drafter is not None and drafter.model is not None:
+        found.append(
+            Unmodelled(
+                f"the draft model {drafter.model} is not counted: its weights and cache",
+                0.1,
+                0.8,
+                4.0,
+            )
+        )
+    reserved_gib = command.number("--mm-ipc-gpu-memory-gb")
+    if reserved_gib:
+        found.append(Unmodelled("", reserved_gib, reserved_gib, reserved_gib))
+    workspace = environment.get("VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE", "")
+    if workspace.isdigit():
+        more_gib = (int(workspace) - _WORKSPACE_BYTES) / GIB
+        low, high = min(0.0, more_gib), max(0.0, more_gib)
+        used = "FLASHINFER" in environment.get("VLLM_ATTENTION_BACKEND", "")
+        found.append(
+            Unmodelled(
+                "the workspace counts where FlashInfer is the backend",
+                low,
+                more_gib if used else 0.0,
+                high,
+            )
+        )
+    return tuple(found)
 
 
 def unmodelled_bytes(found: tuple[Unmodelled, ...]) -> Estimate:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shipfitter.core.facts import LayerFacts, LayerKind, ModelFacts, Shard, WeightGroup
-from shipfitter.core.layout import ParallelLayout, pipeline_stages
+from shipfitter.core.layout import ParallelLayout, layer_stages
 from shipfitter.core.weights import weights_bytes
 
 _ADAPTER_ELEMENT_BYTES = 2  # --lora-dtype auto: the model's own
@@ -77,7 +77,7 @@ def with_weights_in_host_memory(
     Source: vLLM vllm/model_executor/models/utils.py maybe_offload_to_cpu: parameters of layers, one
     after the other, until the given bytes are used up.
     """
-    stages = pipeline_stages(model.num_hidden_layers, layout.pipeline_parallel_size)
+    stages = layer_stages(model.num_hidden_layers, layout)
     layers_only = replace(
         model,
         weight_groups=tuple(g for g in model.weight_groups if g.place == "layer"),

@@ -11,11 +11,11 @@ from shipfitter.core.cache_groups import Group, cache_groups
 from shipfitter.core.cache_specs import CacheKey, LayerSpec, layer_specs
 from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.identity import SameModel
+from shipfitter.core.layout import ParallelLayout, layer_stages
 from shipfitter.core.model import LayerKind, ModelFacts
 from shipfitter.core.page_laws import PageLaw, page_law
 from shipfitter.core.releases import rules_for
 from shipfitter.core.rules import NeedRule
-from shipfitter.core.weights import pipeline_stages
 
 # One term of a sum over groups: bytes of a block (or 1) for each page the law gives.
 Term = tuple[int, PageLaw]
@@ -62,6 +62,7 @@ def cache_layout(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Cache
         version=settings.version,
         tensor_parallel_size=layout.tensor_parallel_size,
         pipeline_parallel_size=layout.pipeline_parallel_size,
+        pipeline_partition=layout.pipeline_partition,
         cache_dtype=settings.kv_cache_dtype,
         block_tokens=settings.block_size or 16,
         caches_prefixes=bool(settings.enable_prefix_caching),
@@ -92,7 +93,7 @@ def _layout(same: SameModel, key: CacheKey, in_flight_tokens: int) -> CacheLayou
         return page_law(spec, model, key, in_flight_tokens=in_flight_tokens)
 
     laws = tuple(law(group[0]) for group in groups)
-    stages = _stages(model, key.pipeline_parallel_size)
+    stages = _stages(model, key)
     bytes_per_block = tuple(_block_bytes(groups, stage) for stage in stages)
     attention = [group[0].block_tokens for group in groups if group[0].kind is not LayerKind.STATE]
     return CacheLayout(
@@ -111,11 +112,15 @@ def _layout(same: SameModel, key: CacheKey, in_flight_tokens: int) -> CacheLayou
     )
 
 
-def _stages(model: ModelFacts, pipeline_parallel_size: int) -> tuple[range, ...]:
+def _stages(model: ModelFacts, key: CacheKey) -> tuple[range, ...]:
     """The layers of each stage; drafter layers come after the model's own, so on the last."""
-    if pipeline_parallel_size == 1:
+    if key.pipeline_parallel_size == 1:
         return (range(2 * len(model.layers) + 1),)
-    stages = pipeline_stages(len(model.layers), pipeline_parallel_size)
+    layout = ParallelLayout(
+        pipeline_parallel_size=key.pipeline_parallel_size,
+        pipeline_partition=key.pipeline_partition,
+    )
+    stages = layer_stages(len(model.layers), layout)
     return (*stages[:-1], range(stages[-1].start, 2 * len(model.layers) + 1))
 
 

@@ -48,6 +48,7 @@ class CacheKey(NamedTuple):
     compute_capability: tuple[int, int] | None
     recurrent_dtype: str = "auto"
     drafts_with_own_layers: bool = False
+    pipeline_partition: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

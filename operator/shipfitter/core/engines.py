@@ -67,6 +67,7 @@ class EngineSettings:
     calibrated: Learnt | None = None
     speculative_method: str | None = None  # None with drafts: the checkpoint's own layers
     items_per_prompt: Mapping[str, int] | None = None  # --limit-mm-per-prompt: image, video, audio
+    cudagraph_mode: str | None = None  # PIECEWISE, FULL, FULL_DECODE_ONLY, FULL_AND_PIECEWISE
     attention_backend: str | None = None  # FLASH_ATTN, FLASHINFER, TRITON_ATTN, ...
     custom_all_reduce: bool = True
     flashinfer_sampler: bool | None = None  # VLLM_USE_FLASHINFER_SAMPLER

@@ -13,11 +13,21 @@ class ParallelLayout:
     data_parallel_size: int = 1
     enable_expert_parallel: bool = False
     encoder_data_parallel: bool = False  # --mm-encoder-tp-mode data: each rank has whole towers
+    pipeline_partition: tuple[int, ...] = ()  # VLLM_PP_LAYER_PARTITION: layers of each stage
 
     @property
     def world_size(self) -> int:
         """GPUs of one engine."""
         return self.tensor_parallel_size * self.pipeline_parallel_size
+
+
+def layer_stages(num_hidden_layers: int, layout: ParallelLayout) -> tuple[range, ...]:
+    """The layers of each stage of a layout: as it says, else as the engine divides them."""
+    counts = layout.pipeline_partition
+    if len(counts) != layout.pipeline_parallel_size or sum(counts) != num_hidden_layers:
+        return pipeline_stages(num_hidden_layers, layout.pipeline_parallel_size)
+    ends = tuple(accumulate(counts))
+    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
 
 
 def pipeline_stages(num_hidden_layers: int, pipeline_parallel_size: int) -> tuple[range, ...]:

@@ -57,6 +57,13 @@ class _Question:
             settings.compile_cache_warm,
             settings.language_model_only,
             settings.drafts_with_own_layers,
+            settings.extra_bytes,
+            settings.cudagraph_mode,
+            settings.estimates_graphs,
+            settings.flashinfer_sampler,
+            settings.custom_all_reduce,
+            settings.attention_backend,
+            tuple((settings.items_per_prompt or {}).items()),
         )
 
     def __hash__(self) -> int:

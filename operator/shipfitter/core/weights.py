@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
 from shipfitter.core.identity import SameModel
-from shipfitter.core.layout import ParallelLayout, pipeline_stages
+from shipfitter.core.layout import ParallelLayout, layer_stages, pipeline_stages
 from shipfitter.core.legality import layout_problems
 from shipfitter.core.versions import EngineVersion
 from shipfitter.units import MIB, ceil_div, round_up
@@ -66,7 +66,7 @@ def _held(
     left_out: frozenset[str],
 ) -> int:
     model = same.facts
-    stages = pipeline_stages(model.num_hidden_layers, layout.pipeline_parallel_size)
+    stages = layer_stages(model.num_hidden_layers, layout)
     tensors: dict[str, int] = defaultdict(int)
     total = 0
     for group in model.weight_groups:

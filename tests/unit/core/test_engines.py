@@ -346,6 +346,7 @@ def test_resolving_leaves_nothing_open_and_is_stable():
     never_derived = {
         "attention_backend",
         "calibrated",
+        "cudagraph_mode",
         "estimates_graphs",
         "flashinfer_sampler",
         "items_per_prompt",
