@@ -68,7 +68,7 @@ def commanded_flags(text: str) -> Mapping[str, Flag] | None:
     words = _words(found["rest"].replace("\\\n", " ").replace("\\ ", " "))
     flags = dict(_options(words))
     named = next(iter(words), "")
-    if "serve" in found[0][:20] and named and not named.startswith("-"):
+    if "serve" in found[0][:20] and re.match(r"[\w./~$]", named):  # not a usage's [model_tag]
         flags.setdefault("model", named)
     return flags
 

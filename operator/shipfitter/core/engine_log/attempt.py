@@ -226,8 +226,7 @@ class Attempt:
         """The cause that was said last; else the likeliest of what looks like a consequence."""
         if self._causes:
             last = self._causes[-1].kind
-            same = [cause for cause in self._causes if cause.kind == last]
-            return max(same, key=_figures_named)
+            return _merged([cause for cause in self._causes if cause.kind == last])
         for kind in _CONSEQUENCES:
             for heard in self._consequences:
                 if heard.kind == kind:
@@ -289,5 +288,21 @@ def _size_gib(text: str) -> float | None:
     return round(float(found[1]) * _UNITS[found[2][0].lower()] / _GIB, 2)
 
 
+def _merged(same: list[EngineRefusal]) -> EngineRefusal:
+    """One refusal said several times, by ranks and along a chain of exceptions: all its figures."""
+    fullest = max(same, key=_figures_named)
+    names = [name for name in EngineRefusal.__slots__ if name not in ("kind", "message")]
+    figures = {
+        name: next((v for one in (fullest, *same) if (v := getattr(one, name)) is not None), None)
+        for name in names
+    }
+    told = next((one for one in reversed(same) if _figures_named(one)), same[-1])
+    return EngineRefusal(kind=fullest.kind, message=told.message, **figures)
+
+
 def _figures_named(refusal: EngineRefusal) -> int:
-    return sum(getattr(refusal, name) is not None for name in refusal.__slots__)
+    return sum(
+        getattr(refusal, name) is not None
+        for name in EngineRefusal.__slots__
+        if name not in ("kind", "message")
+    )

@@ -148,8 +148,8 @@ def _pieces(line: str) -> Iterator[tuple[str, str, str, int]]:
         spoken = _SPEAKERS_FIRST.match(before)
         speaker = _speaker(spoken["speakers"]) if spoken else ""
         yield speaker, "", before[spoken.end() :] if spoken else before, len(line)
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        end = following.start() if following else len(line)
+    ends = [*(head.start() for head in heads[1:]), len(line)]
+    for head, end in zip(heads, ends, strict=False):
         yield _speaker(head["speakers"]), head["level"], line[head.end() : end], len(line)
     if not before.strip() and not heads:
         yield "", "", "", len(line)

@@ -41,7 +41,7 @@ _MARKS: tuple[tuple[Phase, str, re.Pattern[str]], ...] = tuple(
         (Phase.WARMING, "Graph capturing finished", r"Graph capturing finished"),
         (Phase.WARMING, "kv cache memory in use", r"Current kv cache memory in use is"),
         (Phase.INITIALIZED, "init engine", r"init engine \(profile"),
-        (Phase.SERVING, "API server", r"Starting vLLM API server(?: \d+)? on"),
+        (Phase.SERVING, "Starting vLLM", r"Starting vLLM (?:API )?server(?: \d+)? on"),
         (Phase.SERVING, "startup complete", r"Application startup complete"),
         (Phase.SERVING, "Uvicorn running", r"Uvicorn running on"),
         (Phase.SERVING, "throughput", r"Avg (?:prompt|generation) throughput"),
