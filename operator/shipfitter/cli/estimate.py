@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shipfitter.api.serve_checks import flag_problems
 from shipfitter.api.serve_command import ServeCommand, config_arguments, parse_serve_command
 from shipfitter.api.serve_settings import ServeSettings, serve_settings
 from shipfitter.cli.estimate_card import Card, estimated_card
 from shipfitter.cli.estimate_model import estimated_model
 from shipfitter.cli.estimate_record import Estimated, estimate_record
-from shipfitter.core.engines import EngineSettings, EngineVersion
+from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu, resolve
 from shipfitter.core.estimate import sum_of
 from shipfitter.core.fixes import fixes
 from shipfitter.core.model import ModelFacts
-from shipfitter.core.verdict import Assessment, Refusal, Verdict, assess
+from shipfitter.core.verdict import Assessment, Verdict, assess
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.units import GIB
 
@@ -26,6 +27,7 @@ EXIT_CODES: Mapping[Verdict, int] = {
     Verdict.BORDERLINE: 3,
 }
 EXIT_MISTAKE = 2
+_PERFORMANCE_MODES_SINCE = EngineVersion(0, 17, 0)
 # A node's GPUs where nobody says: what the largest common machines have.
 _ASSUMED_GPUS_PER_NODE = 8
 
@@ -56,7 +58,8 @@ def run_estimate(question: Question, *, output: str) -> int:
         estimated = estimate(question)
     except UserError as error:
         name = "" if error.reason == "InvalidSpec" else f"{error.reason}: "
-        print(f"shipfitter: {name}{error}", file=sys.stderr)
+        message = str(error).replace("spec.model.facts", "--model-facts")
+        print(f"shipfitter: {name}{message}", file=sys.stderr)
         return EXIT_MISTAKE
     record = estimate_record(estimated)
     if output == "json":
@@ -95,8 +98,14 @@ def estimate(question: Question) -> Estimated:
 
     def judged(changed: EngineSettings) -> Assessment:
         gpus = _gpus(card, changed, nodes)
-        if changed.layout.world_size * changed.layout.data_parallel_size > gpus:
-            return _too_few_gpus(changed, gpus)
+        problems = tuple(flag_problems(command, model, changed, card.gpu, gpus=gpus))
+        if problems:
+            return Assessment(
+                settings=changed,
+                verdict=Verdict.DOES_NOT_FIT,
+                reason=problems[0][0],
+                problems=tuple(sentence for _, sentence in problems),
+            )
         return assess(
             model,
             changed,
@@ -173,6 +182,7 @@ def _settings(
         compile_cache_warm=question.compile_cache == "warm",
         extra_bytes=sum_of((settings.extra_bytes, *(each.bytes for each in card.unmodelled))),
     )
+    settings = _by_performance_mode(asked, settings, model, card.gpu)
     notes = [*asked.assumptions, *(each.note for each in card.unmodelled)]
     if settings.version.is_newer_than_known:
         newest = EngineSettings.latest().version
@@ -186,27 +196,34 @@ def _settings(
     return settings, tuple(notes)
 
 
+def _by_performance_mode(
+    asked: ServeSettings, settings: EngineSettings, model: ModelFacts, gpu: Gpu
+) -> EngineSettings:
+    """Throughput doubles the batch sizes that are not given; interactivity captures 1 to 32 each.
+
+    Source: vLLM vllm/engine/arg_utils.py, vllm/config/vllm.py _set_cudagraph_sizes, from 0.17 on.
+    """
+    if settings.version < _PERFORMANCE_MODES_SINCE or asked.performance_mode == "balanced":
+        return settings
+    resolved = resolve(settings, model, gpu)
+    if asked.performance_mode == "throughput":
+        seqs, tokens = resolved.max_num_seqs or 0, resolved.max_num_batched_tokens or 0
+        return replace(
+            settings,
+            max_num_seqs=settings.max_num_seqs or 2 * seqs,
+            max_num_batched_tokens=settings.max_num_batched_tokens or 2 * tokens,
+        )
+    sizes = {*range(1, 33), *(resolved.cudagraph_capture_sizes or ())}
+    captured = tuple(sorted(sizes)) if not settings.enforce_eager else None
+    return replace(settings, cudagraph_capture_sizes=settings.cudagraph_capture_sizes or captured)
+
+
 def _gpus(card: Card, settings: EngineSettings, nodes: int) -> int:
     """The GPUs of all nodes as --gpu counts them; otherwise enough."""
     if card.gpus_per_node is not None:
         return card.gpus_per_node * nodes
     needed = settings.layout.world_size * settings.layout.data_parallel_size
     return max(_ASSUMED_GPUS_PER_NODE * nodes, needed)
-
-
-def _too_few_gpus(settings: EngineSettings, gpus: int) -> Assessment:
-    """Source: vLLM vllm/config/parallel.py: the world must not exceed the GPUs there are."""
-    layout = settings.layout
-    needed = layout.world_size * layout.data_parallel_size
-    return Assessment(
-        settings=settings,
-        verdict=Verdict.DOES_NOT_FIT,
-        reason=Refusal.INVALID_PARALLELISM,
-        problems=(
-            f"tensor {layout.tensor_parallel_size} × pipeline {layout.pipeline_parallel_size} × "
-            f"data {layout.data_parallel_size} takes {needed} GPUs; there are {gpus}",
-        ),
-    )
 
 
 def _given_bytes(question: Question) -> int | None:

@@ -49,7 +49,10 @@ def estimated_card(
     row = None if product.lower() == UNKNOWN else _row(product, memory_mib)
     if row is None and memory_mib is None:
         raise InvalidSpecError(
-            ("--gpu unknown: give its memory with --gpu-memory-mib, the total that CUDA sees",)
+            (
+                "name the card with --gpu PRODUCT, or give --gpu unknown with --gpu-memory-mib, "
+                "the total that CUDA sees",
+            )
         )
     if memory_mib is not None and memory_mib <= 0:
         raise InvalidSpecError((f"--gpu-memory-mib: more than 0, got {memory_mib:g}",))

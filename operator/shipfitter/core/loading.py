@@ -18,8 +18,16 @@ _ONLINE_BYTES: Mapping[str, float] = MappingProxyType(
         "mxfp8": 1.0 + 1 / 32,
         "int8_per_channel_weight_only": 1.0,
         "nvfp4_per_token": 0.5 + 1 / 16,
+        "ptpc_fp8": 1.0,
+        # Four bits and an fp32 scale for 64 of them.
+        # Source: vLLM vllm/model_executor/model_loader/bitsandbytes_loader.py.
+        "bitsandbytes": 0.5 + 4 / 64,
+        "experts_int8": 1.0,
     }
 )
+_EXPERTS_ONLY = frozenset(("experts_int8",))
+# The file's own blocks are kept as they are stored: its total says their size.
+_KEPT_AS_STORED = frozenset(("gguf",))
 _CHECKPOINT_BYTES = 2
 _LINEAR = frozenset((Shard.DIVIDED, Shard.KV_HEADS, Shard.EXPERTS))
 
@@ -35,7 +43,7 @@ def loaded_as(
     if model.quantization is not None:
         return model
     groups = model.weight_groups
-    if quantization is not None:
+    if quantization is not None and quantization not in _KEPT_AS_STORED:
         groups = tuple(_quantised(group, quantization) for group in groups)
     if dtype == "float32":
         groups = tuple(replace(group, loaded_bytes=2 * group.loaded_bytes) for group in groups)
@@ -52,7 +60,8 @@ def _quantised(group: WeightGroup, method: str) -> WeightGroup:
         raise InvalidSpecError(
             (f"quantization {method!r} cannot be applied to an unquantised checkpoint; of {known}",)
         )
-    if group.place != "layer" or group.shard not in _LINEAR:
+    shards = frozenset((Shard.EXPERTS,)) if method in _EXPERTS_ONLY else _LINEAR
+    if group.place != "layer" or group.shard not in shards:
         return group
     size = round(group.loaded_bytes * _ONLINE_BYTES[method] / _CHECKPOINT_BYTES)
     return replace(group, loaded_bytes=size)
