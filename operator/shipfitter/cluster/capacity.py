@@ -101,6 +101,10 @@ def _silent(seen: _Node, now: float) -> bool:
 
 def _matters(before: Capacities, after: Capacities) -> bool:
     """True where a plan could differ: not by the source, nor by the breathing of foreign memory."""
+    if before == after:
+        return False
+    if len(before) != len(after):
+        return True
     if [_skeleton(each) for each in before] != [_skeleton(each) for each in after]:
         return True
     return any(
