@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -184,6 +184,7 @@ def _settings(
     )
     settings = _by_performance_mode(asked, settings, model, card.gpu)
     notes = [*asked.assumptions, *(each.note for each in card.unmodelled)]
+    notes += _usual(question, model, settings)
     if settings.version.is_newer_than_known:
         newest = EngineSettings.latest().version
         notes.append(f"vLLM {settings.version} is newer than what is known; counted as {newest}")
@@ -194,6 +195,19 @@ def _settings(
         settings, said = calibrated(settings, model, card.gpu, learnt)
         notes.append(said)
     return settings, tuple(notes)
+
+
+def _usual(question: Question, model: ModelFacts, settings: EngineSettings) -> Iterator[str]:
+    """What is taken for granted where nothing was said."""
+    if model.weights_source == "config":
+        yield "weights by the config's arithmetic alone: their total was not given"
+    if question.given_cache_gib is not None:
+        return
+    if question.gpu_free_memory_mib is None:
+        yield "nothing else is on the card (else --gpu-free-memory-mib)"
+    compiles = not settings.enforce_eager and not settings.rules.legacy_engine
+    if compiles and not settings.compile_cache_warm:
+        yield "torch.compile starts without a cache (else --compile-cache warm)"
 
 
 def _by_performance_mode(

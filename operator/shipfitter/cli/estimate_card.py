@@ -6,6 +6,7 @@ from shipfitter.api.serve_notes import Unmodelled
 from shipfitter.core.engines import Gpu
 from shipfitter.core.gpus import (
     GpuProduct,
+    bare_product,
     default_reserved_bytes,
     nearest_products,
     resolve_product,
@@ -76,6 +77,14 @@ def estimated_card(
 def _row(product: str, memory_mib: float | None) -> GpuProduct | None:
     row = resolve_product(product)
     if row is not None:
+        _, profile, _ = bare_product(product)
+        if profile and memory_mib is None:
+            raise InvalidSpecError(
+                (
+                    f"--gpu {product}: a slice of the card; give its memory with "
+                    "--gpu-memory-mib, the total that CUDA sees",
+                )
+            )
         return row
     near = nearest_products(product)
     if not near and memory_mib is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from shipfitter.cli.estimate_card import Card
 from shipfitter.core.budget import Budget
+from shipfitter.core.cache_dtype import cache_dtype_for
 from shipfitter.core.cache_layout import CacheLayout
 from shipfitter.core.engines import EngineVersion
 from shipfitter.core.estimate import Estimate
@@ -56,7 +57,7 @@ def estimate_record(estimated: Estimated) -> dict[str, Any]:
         "engineVersion": str(estimated.engine_version),
         "modelRunner": settings.model_runner,
         "enablePrefixCaching": settings.enable_prefix_caching,
-        "kvCacheDtype": settings.kv_cache_dtype,
+        "kvCacheDtype": _cache_dtype(estimated),
         "cudagraphCaptureSizes": list(settings.cudagraph_capture_sizes or ()),
         "kvBytesPerToken": kv_bytes_per_token(layout) if layout else None,
         "pagesPerRequest": layout.pages(length) if layout and length else None,
@@ -99,6 +100,15 @@ def kv_bytes_per_token(layout: CacheLayout) -> int:
         if law.block_tokens and law.cap_tokens is None
     )
     return round(max(layout.bytes_per_block, default=0) * blocks_per_token)
+
+
+def _cache_dtype(estimated: Estimated) -> str:
+    """What the cache really holds, where a checkpoint or a backend decides it."""
+    settings = estimated.assessment.settings
+    if estimated.assessment.layout is None:
+        return settings.kv_cache_dtype
+    capability = estimated.card.gpu.compute_capability
+    return cache_dtype_for(estimated.model, settings.kv_cache_dtype, settings.version, capability)
 
 
 def _per_gpu(estimated: Estimated) -> Mapping[str, Any]:
