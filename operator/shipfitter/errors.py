@@ -33,13 +33,35 @@ class ModelNotFoundError(UserError):
     reason = "ModelNotFound"
 
 
+class ModelUnreadableError(ModelNotFoundError):
+    """The files are there and make no sense: cut off, no JSON, an index that names others."""
+
+    reason = "ModelUnreadable"
+
+
 class TokenRequiredError(UserError):
     """The repository is gated or private and there is no token, or one without access."""
 
     reason = "TokenRequired"
 
 
+class TokenRefusedError(TokenRequiredError):
+    """There is a token, and the hub refuses it or gives it no access."""
+
+
 class HubUnavailableError(UserError):
     """The hub does not answer now; asked again by itself."""
 
     reason = "HubUnavailable"
+
+
+class InspectingError(UserError):
+    """No mistake: a Job in the deployment's namespace reads the model, and will have an answer."""
+
+    reason = "Inspecting"
+
+
+class InspectionFailedError(UserError):
+    """The Job that reads a model could not: out of time or memory, no node, no image."""
+
+    reason = "InspectionFailed"
