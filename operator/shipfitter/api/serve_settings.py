@@ -113,8 +113,10 @@ def _as_read(command: ServeCommand, version: EngineVersion) -> Iterator[str]:
     """Values and flags that the engine itself would not take as they stand."""
     for argument in command.arguments:
         text = " ".join(argument.values)
-        if (release := GONE_SINCE.get(argument.flag)) and version >= EngineVersion(*release, 0):
-            yield f"vLLM {version} no longer takes {argument.flag}: read as left out"
+        written = argument.tokens[0].partition("=")[0].replace("_", "-")
+        release = GONE_SINCE.get(written) or GONE_SINCE.get(argument.flag)
+        if release and version >= EngineVersion(*release, 0):
+            yield f"vLLM {version} no longer takes {written}"
         if bytes_with_unit(argument):
             yield f"{argument.flag} {text}: the engine takes a whole number, like 8G"
         if argument.flag in _OBJECTS and not is_json(text):
