@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from shipfitter.core.bounds import NO_CAPS, Caps
 from shipfitter.core.budget import Budget
 from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.intent import ModelChoice, Verdict
@@ -19,6 +20,7 @@ class Candidate:
     pool: Pool
     model: ModelChoice
     settings: EngineSettings  # layout, KV dtype and pins; sizes still open
+    caps: Caps = NO_CAPS
 
     @property
     def gpus_per_replica(self) -> int:

@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from shipfitter.core.bounds import Caps, caps_of
+from shipfitter.core.calibrate import key_for, with_learning
 from shipfitter.core.candidate import Candidate
+from shipfitter.core.engines import EngineSettings
+from shipfitter.core.estimate import Estimate, sum_of
 from shipfitter.core.gpus import normalise_product, resolve_product
 from shipfitter.core.intent import Intent, ModelChoice
 from shipfitter.core.inventory import Pool
@@ -44,10 +48,27 @@ def gpu_counts(intent: Intent, pools: tuple[Pool, ...]) -> tuple[int, ...]:
 
 def candidates(intent: Intent, pool: Pool, model: ModelChoice, count: int) -> Iterator[Candidate]:
     """The layouts of this many GPUs in which the engine would start, tensor parallel first."""
+    caps = caps_of(intent.bounds, pool.name)
+    if count <= caps.more_gpus_than:
+        return
     for layout in legal_layouts(intent, pool, model, count):
         for dtype in cache_dtypes(intent, pool):
             settings = replace(intent.engine, layout=layout, kv_cache_dtype=dtype)
-            yield Candidate(pool=pool, model=model, settings=settings)
+            settings = _with_experience(intent, settings, pool, model, caps)
+            yield Candidate(pool=pool, model=model, settings=settings, caps=caps)
+
+
+def _with_experience(
+    intent: Intent, settings: EngineSettings, pool: Pool, model: ModelChoice, caps: Caps
+) -> EngineSettings:
+    """The settings with what engines like these, and this deployment's own, taught."""
+    if intent.learnt:
+        key = key_for(model.facts, settings, pool.product)
+        settings = with_learning(settings, intent.learnt.get(key), pool.total_bytes)
+    if caps.missing_bytes:
+        missing = Estimate.exactly(caps.missing_bytes)
+        settings = replace(settings, extra_bytes=sum_of((settings.extra_bytes, missing)))
+    return settings
 
 
 def legal_layouts(

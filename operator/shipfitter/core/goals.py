@@ -1,6 +1,6 @@
 """The wish with every default filled in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.engines import EngineSettings, derived_max_model_len
 from shipfitter.core.intent import Intent, ModelChoice
@@ -22,6 +22,12 @@ class Goals:
     typical: int
     native_len: int
     seqs_stated: bool  # the user named a preference; the default is only a cap
+
+    def within(self, longest: int | None) -> "Goals":
+        """The same goals where an engine said that it has no room for more."""
+        if longest is None or longest >= self.preferred_len:
+            return self
+        return replace(self, preferred_len=longest, typical=min(self.typical, longest))
 
     @classmethod
     def of(cls, intent: Intent, model: ModelChoice, settings: EngineSettings) -> "Goals":

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from shipfitter.core.bounds import Bound
+from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.model import ModelFacts
 
@@ -71,6 +73,8 @@ class Intent:
     kv_cache_dtype: str = "auto"  # auto | fp8 | Any
     allow_shared: bool = False
     engine: EngineSettings = field(default_factory=EngineSettings.latest)  # what is set is pinned
+    bounds: tuple[Bound, ...] = ()  # what engines of this deployment refused
+    learnt: Mapping[CalibrationKey, Learning] = field(default_factory=dict)
 
     @property
     def typical(self) -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from shipfitter.core.batched import batched_steps
 from shipfitter.core.budget import budget, utilization_for
 from shipfitter.core.candidate import (
     MOST_UTILIZATION,
@@ -14,7 +15,7 @@ from shipfitter.core.engines import resolve
 from shipfitter.core.goals import Goals
 from shipfitter.core.intent import Intent
 from shipfitter.core.kvcache import cache_layout, longest_fitting_tokens
-from shipfitter.core.sizing import Solver, batched_steps
+from shipfitter.core.solver import Solver
 
 
 def shortfall(candidate: Candidate, intent: Intent) -> Shortfall:

@@ -8,13 +8,16 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.api.model_source import canonical_uri
 from shipfitter.api.storage_rules import MANY, claim_problems
 from shipfitter.core.engines import EngineVersion
+from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
 from shipfitter.decide.capacity import pools_for
 from shipfitter.decide.choice import Choice, Resizing, choose
+from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
-from shipfitter.decide.objects import manifests
+from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
+from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
@@ -106,18 +109,23 @@ def _decided(case: Case) -> Outcome:
     engine, models = case.engine, case.models
     facts = models[0][1]
     inputs = inputs_hash(resource, facts=facts, image=engine.image)
-    intent = intent_of(resource, engine.version, models)
+    recovery = Recovery.of(prior.status.get("recovery"), inputs)
+    intent = replace(
+        intent_of(resource, engine.version, models), bounds=recovery.bounds, learnt=world.learnt
+    )
     pools = pools_for(resource, world)
     kept = read_plan(prior.plan, dict(models)) if prior.inputs_hash == inputs else None
     choice = choose(
         intent,
         pools,
         kept,
-        resizing=_resizing(resource, world),
+        resizing=_resizing(resource, world, recovery),
         prior_conditions=prior.conditions,
         now_seconds=world.now_seconds,
     )
+    choice, recovery = _after_refusals(case, choice, recovery, intent, pools)
     written = manifests(resource, world, prior, choice, inputs=inputs, image=engine.image)
+    lesson = _lesson(case, choice, intent, written)
     chosen = choice.plan.variants[0].sizing.model if choice.plan else None
     report = Report(
         body=body,
@@ -129,15 +137,19 @@ def _decided(case: Case) -> Outcome:
             _capacity(pools),
             choice.planned,
             _drift(choice, resource, engine, world),
+            *([lesson.condition] if lesson.condition else []),
         ),
         facts=chosen.facts if chosen else facts,
         uri=chosen.uri if chosen else models[0][0],
         engine_image=engine.image,
         engine_version=str(engine.version),
         variant=written.variant,
+        recovery=recovery.record(),
+        observed=lesson.observed,
     )
     status = status_of(report)
     return Outcome(
+        calibrations=lesson.updates,
         applies=written.applies,
         deletes=written.deletes,
         status=status,
@@ -146,10 +158,48 @@ def _decided(case: Case) -> Outcome:
     )
 
 
-def _resizing(resource: ModelDeployment, world: World) -> Resizing:
+def _after_refusals(
+    case: Case, choice: Choice, recovery: Recovery, intent: Intent, pools: tuple[Pool, ...]
+) -> tuple[Choice, Recovery]:
+    """The choice once the engines of the running plan were heard."""
+    record = case.prior.plan
+    if choice.plan is None or choice.adopted or record is None:
+        return choice, recovery
+    variants = record.get("variants") or [{}]
+    refusal = heard(case.world.pods, str(variants[0].get("name")), str(record.get("decidedAt", "")))
+    if refusal is None:
+        return told(choice, recovery), recovery
+    return answered(
+        choice,
+        refusal,
+        recovery,
+        intent=intent,
+        pools=pools,
+        last_good=read_plan(case.prior.status.get("lastGoodPlan"), dict(case.models)),
+        now_seconds=case.world.now_seconds,
+    )
+
+
+def _lesson(case: Case, choice: Choice, intent: Intent, written: Written) -> Lesson:
+    """What running engines teach; a plan that was just made has none yet."""
+    if choice.plan is None or choice.adopted or written.record is None:
+        return Lesson()
+    return learn(
+        case.resource,
+        intent,
+        choice.plan.variants[0].sizing,
+        written.variant,
+        decided_at=str(written.record.get("decidedAt", "")),
+        stored=tuple(case.prior.status.get("observed") or ()),
+        world=case.world,
+    )
+
+
+def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Resizing:
+    """After five refusals nothing is resized by itself: the user has the word."""
     resize = resource.spec.resize
     return Resizing(
-        mode=str(resize.mode),
+        mode="Off" if recovery.exhausted else str(resize.mode),
         minimum_gain_percent=resize.minimum_gain_percent,
         stabilization_seconds=resize.stabilization_seconds,
         settle_seconds=world.settings.settle_seconds,

@@ -30,6 +30,8 @@ class Report:
     engine_image: str = ""
     engine_version: str = ""
     variant: str = ""
+    recovery: Mapping[str, Any] | None = None
+    observed: tuple[Mapping[str, Any], ...] = ()
 
 
 def status_of(report: Report) -> dict[str, Any]:
@@ -46,6 +48,13 @@ def status_of(report: Report) -> dict[str, Any]:
     if report.facts is not None:
         status["model"] = _model(report.uri, report.facts, report.engine_version)
         status["engine"] = {"image": report.engine_image, "version": report.engine_version}
+        status.pop("observed", None)
+        if report.observed:
+            status["observed"] = [dict(entry) for entry in report.observed]
+        if report.recovery:
+            status["recovery"] = dict(report.recovery)
+    elif "recovery" in prior:
+        status["recovery"] = prior["recovery"]
     if report.plan_record is not None:
         status["plan"] = report.plan_record
     planned = report.plan_record is not None

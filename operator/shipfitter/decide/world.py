@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.model import ModelFacts
 from shipfitter.errors import UserError
@@ -48,6 +49,7 @@ class World:
     models: Mapping[str, ModelFacts | UserError]  # by uri
     workloads: tuple[LiveWorkload, ...] = ()
     pods: tuple[LivePod, ...] = ()
+    learnt: Mapping[CalibrationKey, Learning] = field(default_factory=dict)
     claim_access_modes: tuple[str, ...] | None = None  # of the cache claim, where it exists
     disruption_budget_uid: str = ""  # of the one that exists
     settings: Settings = field(default_factory=Settings)
@@ -72,6 +74,15 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationUpdate:
+    """What was learnt of engines of one key."""
+
+    key: CalibrationKey
+    learning: Learning
+    variant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """A Kubernetes Event to post: one per transition."""
 
@@ -86,6 +97,7 @@ class Outcome:
 
     applies: tuple[Apply, ...] = ()
     deletes: tuple[Delete, ...] = ()
+    calibrations: tuple[CalibrationUpdate, ...] = ()
     status: Mapping[str, Any] | None = None  # whole desired status; None: leave as it is
     notices: tuple[Notice, ...] = ()
     requeue_after_seconds: float | None = None

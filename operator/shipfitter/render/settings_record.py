@@ -1,12 +1,13 @@
 """Engine settings as status keeps them: sizes by name, the rest only where it is not usual."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from shipfitter.api.model_deployment_status import VariantStatus
 from shipfitter.core.capture import capture_sizes
-from shipfitter.core.engines import EngineSettings, EngineVersion
+from shipfitter.core.engines import EngineSettings, EngineVersion, Learnt
+from shipfitter.core.estimate import Estimate
 from shipfitter.core.weights import ParallelLayout
 
 # Settings that every record holds under a name of its own.
@@ -37,7 +38,7 @@ def settings_record(settings: EngineSettings) -> dict[str, Any]:
     unusual = _unusual(settings, EngineSettings(version=settings.version), _setting_names())
     unusual |= _unusual(layout, ParallelLayout(), _layout_names())
     if unusual:
-        record["settings"] = {name: json.dumps(value) for name, value in sorted(unusual.items())}
+        record["settings"] = {name: _text(value) for name, value in sorted(unusual.items())}
     if settings.cudagraph_capture_sizes != _usual_sizes(settings):
         record["cudagraph_capture_sizes"] = settings.cudagraph_capture_sizes
     return record
@@ -80,7 +81,7 @@ def read_settings(record: VariantStatus) -> EngineSettings:
 
     A setting that only a newer release of ours knows is passed over: a downgrade rolls nothing.
     """
-    unusual = {name: _value(text) for name, text in (record.settings or {}).items()}
+    unusual = {name: _value(name, text) for name, text in (record.settings or {}).items()}
     layout = ParallelLayout(
         tensor_parallel_size=record.tensor_parallel_size,
         pipeline_parallel_size=record.pipeline_parallel_size,
@@ -99,6 +100,16 @@ def read_settings(record: VariantStatus) -> EngineSettings:
     return settings
 
 
-def _value(text: str) -> Any:
+def _text(value: Any) -> str:
+    return json.dumps(asdict(value) if isinstance(value, Estimate | Learnt) else value)
+
+
+# Settings that are small records of their own.
+_RECORDS = {"extra_bytes": Estimate, "calibrated": Learnt}
+
+
+def _value(name: str, text: str) -> Any:
     value = json.loads(text)
+    if name in _RECORDS and isinstance(value, dict):
+        return _RECORDS[name](**value)
     return tuple(value) if isinstance(value, list) else value

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from shipfitter.core.engine_log import read_last_words
 from shipfitter.status.conditions import Condition
+from shipfitter.status.engine_words import advice_for
 from shipfitter.status.pods import LivePod
 
 LONGEST_LAST_WORDS = 600
@@ -28,11 +30,14 @@ def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str
 
 def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
     for pod in pods:
-        broken = pod.waiting_reason == "CrashLoopBackOff" or (pod.restarts and not pod.ready)
-        if broken or pod.exit_code not in (None, 0):
-            words = pod.termination_message.strip()[-LONGEST_LAST_WORDS:] or "no last words"
-            code = "" if pod.exit_code is None else f" (exit code {pod.exit_code})"
-            return "EngineFailed", f"{pod.name} ended{code}: {words}"
+        if not pod.broken and pod.waiting_reason != "CrashLoopBackOff":
+            continue
+        refusal = read_last_words(pod.termination_message, pod.exit_code, pod.ended_reason)
+        if refusal is None:
+            return "EngineFailed", f"{pod.name} ended without a word"
+        advice = advice_for(refusal)
+        words = refusal.message.strip()[:LONGEST_LAST_WORDS]
+        return advice.reason, f"{pod.name} ended: {words}; {advice.advice}"
     return None
 
 

@@ -4,6 +4,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedEngine:
+    """A started engine's own figures. Source: vLLM /metrics, vllm:cache_config_info."""
+
+    num_gpu_blocks: int
+    kv_cache_tokens: int
+    max_concurrency: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LivePod:
     """One pod of a variant, as far as decisions need it."""
 
@@ -20,3 +29,12 @@ class LivePod:
     exit_code: int | None = None
     terminating: bool = False
     gpus: int = 0  # GPUs it requests
+    created_seconds: float = 0.0
+    ended_reason: str = ""  # OOMKilled, Error, ...
+    address: str = ""
+    observed: ObservedEngine | None = None  # what it says of its cache, once it serves
+
+    @property
+    def broken(self) -> bool:
+        """Whether its engine ended badly and does not serve now."""
+        return not self.ready and self.exit_code not in (None, 0)

@@ -78,6 +78,56 @@ REASONS: tuple[Reason, ...] = (
         "The message holds the engine's last words; kubectl logs --previous shows the rest.",
     ),
     Reason(
+        "KVCacheTooSmall",
+        "The engine found less memory for its cache than the plan counted on.",
+        "Nothing at first: smaller plans are tried, at most five; status.recovery tells the story.",
+    ),
+    Reason(
+        "EngineOutOfMemory",
+        "The engine ran out of GPU memory while loading, profiling, capturing graphs or serving.",
+        "Nothing at first: smaller plans are tried, at most five; status.recovery tells the story.",
+    ),
+    Reason(
+        "StateBlocksTooFew",
+        "A model with recurrent state has fewer state blocks than sequences.",
+        "Nothing: fewer sequences are tried.",
+    ),
+    Reason(
+        "SteppedDown",
+        "The plan was made smaller because the engine refused the one before.",
+        "Nothing; status.recovery tells what the engine said.",
+    ),
+    Reason(
+        "BackedOff",
+        "Five smaller plans were refused and there is none that served before.",
+        "Read status.recovery.lastError; change the spec, which starts afresh.",
+    ),
+    Reason(
+        "RolledBack",
+        "Five smaller plans were refused; the last one that served is in force again.",
+        "Read status.recovery.lastError; change the spec, which starts afresh.",
+    ),
+    Reason(
+        "HostOutOfMemory",
+        "The node's memory, not the GPU's, ran out.",
+        "Raise spec.resources.limits.memory, or leave it out.",
+    ),
+    Reason(
+        "DriverMismatch",
+        "Driver and CUDA libraries do not go together.",
+        "Upgrade the node's driver, or set an older spec.engine.image.",
+    ),
+    Reason(
+        "EngineCommunication",
+        "The engine's ranks could not talk to each other.",
+        "Check NCCL, /dev/shm and the links between the GPUs.",
+    ),
+    Reason(
+        "EngineUnsupported",
+        "The engine does not know the model, its quantization or the parallelism asked for.",
+        "The message says which; set another image, model form or GPU.",
+    ),
+    Reason(
         "ImagePullFailed",
         "The engine image cannot be pulled.",
         "Correct spec.engine.image or spec.imagePullSecrets.",
@@ -104,6 +154,7 @@ REASONS: tuple[Reason, ...] = (
         "The chart's default engine image is newer than the one pinned here.",
         "Set spec.engine.image to take it; the plan is then made anew.",
     ),
+    Reason("Observed", "A started engine reported its cache; the plan was compared.", ""),
     Reason("Resized", "The plan changed because the cluster did.", "Nothing to do."),
     Reason("Decided", "A plan was made for a new or changed spec.", "Nothing to do."),
     Reason("Settled", "Nothing is left to do.", "Nothing to do."),

@@ -1,0 +1,104 @@
+"""What a started engine reports against the prediction: status.observed, and the calibration."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shipfitter.api.engine_args import passed_through
+from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.core.budget import budget
+from shipfitter.core.calibrate import CalibrationKey, Learning, fold, key_for
+from shipfitter.core.candidate import Candidate, Sizing
+from shipfitter.core.intent import Intent
+from shipfitter.core.kvcache import cache_layout
+from shipfitter.decide.world import CalibrationUpdate, World
+from shipfitter.status.conditions import Condition, seconds_of, timestamp
+from shipfitter.status.pods import LivePod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What is stored of observations, and what is learnt from them now."""
+
+    observed: tuple[Mapping[str, Any], ...] = ()
+    updates: tuple[CalibrationUpdate, ...] = ()
+    condition: Condition | None = None
+
+
+def learn(
+    resource: ModelDeployment,
+    intent: Intent,
+    sizing: Sizing,
+    variant: str,
+    *,
+    decided_at: str,
+    stored: tuple[Mapping[str, Any], ...],
+    world: World,
+) -> Lesson:
+    """One observation for each variant and plan; what was already counted is only kept."""
+    known = [
+        entry
+        for entry in stored
+        if entry.get("variant") == variant
+        and seconds_of(str(entry.get("at"))) >= seconds_of(decided_at)
+    ]
+    if known:
+        return Lesson(observed=tuple(known), condition=_condition(known[0]))
+    pod = next(
+        (p for p in world.pods if p.variant == variant and p.ready and p.observed is not None), None
+    )
+    if pod is None or pod.observed is None:
+        return Lesson()
+    raw = replace(sizing.settings, extra_bytes=intent.engine.extra_bytes, calibrated=None)
+    candidate = Candidate(pool=sizing.pool, model=sizing.model, settings=raw)
+    stages = budget(sizing.model.facts, raw, candidate.gpu)
+    layout = cache_layout(sizing.model.facts, raw, candidate.gpu)
+    stage = min(range(len(stages)), key=lambda n: stages[n].kv_cache_bytes.point)
+    had_bytes = pod.observed.num_gpu_blocks * layout.bytes_per_block[stage]
+    planned_bytes = sizing.num_gpu_blocks * layout.bytes_per_block[stage]
+    entry = _entry(pod, variant, (had_bytes / max(1, planned_bytes) - 1) * 100, world.now_seconds)
+    key = _key(resource, sizing, world)
+    learning = fold(
+        world.learnt.get(key, Learning()),
+        had_bytes - stages[stage].kv_cache_bytes.point,
+        candidate.gpu.total_bytes,
+    )
+    update = CalibrationUpdate(key=key, learning=learning, variant=variant)
+    return Lesson(observed=(entry,), updates=(update,), condition=_condition(entry))
+
+
+def _entry(pod: LivePod, variant: str, error_percent: float, now_seconds: float) -> dict[str, Any]:
+    assert pod.observed is not None
+    return {
+        "variant": variant,
+        "kvCacheTokens": pod.observed.kv_cache_tokens,
+        "maxConcurrency": round(pod.observed.max_concurrency, 2),
+        "predictionErrorPercent": round(error_percent, 2),
+        "at": timestamp(now_seconds),
+    }
+
+
+def _condition(entry: Mapping[str, Any]) -> Condition:
+    error = float(entry.get("predictionErrorPercent", 0.0))
+    return Condition(
+        "Calibrated",
+        True,
+        "Observed",
+        f"the engine reports {entry.get('kvCacheTokens', 0):,} tokens of cache, "
+        f"{error:+.1f} % against the plan",
+    )
+
+
+def _key(resource: ModelDeployment, sizing: Sizing, world: World) -> CalibrationKey:
+    """Unknown images and memory-changing arguments learn for themselves."""
+    image = resource.spec.engine.image or ""
+    arguments = passed_through(resource.spec.engine.args)
+    text = " ".join(arguments)
+    return key_for(
+        sizing.model.facts,
+        sizing.settings,
+        sizing.pool.product,
+        image="" if image == world.settings.default_image else image,
+        arguments=hashlib.sha256(text.encode()).hexdigest()[:16] if text else "",
+    )
