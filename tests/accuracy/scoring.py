@@ -183,8 +183,10 @@ def _score_memory(row: Observation, answer: Assessment, found: Scores) -> None:
         return
     seen, tight = row.seen, answer.tightest
     if _fair(row, "weights") and "weights_gib" in seen:
-        heaviest = max(stage.weights_bytes for stage in answer.stages)
-        found.weights.append(Error(row=row, got=heaviest / GIB, want=seen["weights_gib"]))
+        # Which stage a log speaks of is not known.
+        stages = (stage.weights_bytes / GIB for stage in answer.stages)
+        got = min(stages, key=lambda gib: abs(gib - seen["weights_gib"]))
+        found.weights.append(Error(row=row, got=got, want=seen["weights_gib"]))
     if not _fair(row, "memory"):
         return
     if "cache_gib" in seen and answer.settings.kv_cache_memory_bytes is None:

@@ -6,8 +6,9 @@ Source: vLLM vllm/v1/worker/gpu_model_runner.py profile_run.
 from dataclasses import dataclass
 
 from shipfitter.core.cache_dtype import model_dtype_bytes
+from shipfitter.core.encoder import encoder_peak
 from shipfitter.core.engines import EngineSettings, Gpu
-from shipfitter.core.estimate import Estimate, largest_of
+from shipfitter.core.estimate import Estimate, largest_of, together
 from shipfitter.core.forward import ForwardShape, forward_shape, latent_rows
 from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
@@ -15,16 +16,6 @@ from shipfitter.core.rules import CompileBlock
 from shipfitter.core.sampler import sampler_bytes, vocabulary_entries
 
 _NOTHING = Estimate(low=0, point=0, high=0)
-
-# A first estimate. An encoder works on four patches for each token it yields; at its peak a patch
-# holds one width of 1,152 and two of 4,304. Measured: within 0.3 GiB in five starts of Qwen3.5 to
-# 3.8 (16,384 tokens of one image, 1.3 GiB); three times as much in a tower without merging, and
-# far more with long videos, which no setting here shows.
-ENCODER_BYTES_PER_TOKEN = 4 * (1152 + 2 * 4304) * 2
-# Classes whose largest image by default is 16,384 tokens, whatever the batch: logged as the
-# "encoder cache budget". Source: vLLM vllm/model_executor/models/qwen2_vl.py max pixels.
-LARGEST_IMAGE_TOKENS = 16384
-_LARGE_IMAGES = ("Qwen2VL", "Qwen2_5_VL", "Qwen2_5Omni", "Qwen3VL", "Qwen3Omni", "Qwen3_5", "Dots")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +46,26 @@ def activation(
 ) -> Activation:
     """The activation peak of one rank; settings must be resolved."""
     shape = forward_shape(SameModel(model), settings.layout)
+    encoder = encoder_peak(model, settings)
+    kept = encoder.kept if first_stage else _NOTHING
     tokens = settings.max_num_batched_tokens or 0
+    if settings.rules.legacy_engine:  # profiles one prompt with every item it may have
+        tokens = max(tokens, encoder.worst_case_tokens)
     workspace_bytes = _dispatched(settings, tokens) * shape.workspace_bytes_per_token
     transient_bytes = 0
     if not _keeps_workspace(model, settings, gpu):
         workspace_bytes, transient_bytes = 0, workspace_bytes
     return Activation(
-        forward_bytes=_forward(shape, settings, tokens, transient_bytes),
+        forward_bytes=together(_forward(shape, settings, tokens, transient_bytes), kept),
         sampler_bytes=(
-            sampler_bytes(model, settings, model_dtype_bytes(model)) if last_stage else _NOTHING
+            together(sampler_bytes(model, settings, model_dtype_bytes(model)), kept)
+            if last_stage
+            else _NOTHING
         ),
         compile_bytes=(
             _compile_block(model, settings, tokens, workspace_bytes) if first_stage else _NOTHING
         ),
-        encoder_bytes=_encoder(model, settings, tokens) if first_stage else _NOTHING,
+        encoder_bytes=encoder.peak if first_stage else _NOTHING,
         workspace_bytes=workspace_bytes,
     )
 
@@ -131,15 +128,3 @@ def _compile_block(
         return Estimate(low=0, point=0, high=point)
     certain = rules.compile_block is CompileBlock.RUNS
     return Estimate.around(point, low_percent=90 if certain else 0, high_percent=108)
-
-
-def _encoder(model: ModelFacts, settings: EngineSettings, tokens: int) -> Estimate:
-    """The modality tower on a maximal batch, and its output kept for the language model."""
-    if not model.is_multimodal or settings.language_model_only:
-        return _NOTHING
-    if model.architecture.startswith(_LARGE_IMAGES):
-        tokens = max(tokens, LARGEST_IMAGE_TOKENS)
-    kept = tokens * model.hidden_size * model_dtype_bytes(model)
-    return Estimate.around(
-        tokens * ENCODER_BYTES_PER_TOKEN + kept, low_percent=25, high_percent=300
-    )

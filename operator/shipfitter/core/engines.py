@@ -133,6 +133,7 @@ class Gpu:
 
 def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSettings:
     """The settings with every None replaced by the engine's default for version, model and card."""
+    settings = _under_its_engine(settings, gpu)
     rules = settings.rules
     version = settings.version
     length = settings.max_model_len or derived_max_model_len(model, version)
@@ -160,6 +161,23 @@ def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSett
         async_scheduling=rules.asynchronous_by_default if asynchronous is None else asynchronous,
         model_runner=settings.model_runner or model_runner(model, version),
     )
+
+
+# While both engines were in one package, V0 ran on cards below compute capability 8.0 and where it
+# was asked for; it counted as in its last release of its own.
+# Source: vLLM 0.8 to 0.10 vllm/engine/arg_utils.py _is_v1_supported_oracle.
+_LAST_OF_ITS_OWN = EngineVersion(0, 7, 3)
+_ONE_ENGINE_SINCE = EngineVersion(0, 11, 0)
+_SECOND_ENGINE_CAPABILITY = (8, 0)
+
+
+def _under_its_engine(settings: EngineSettings, gpu: Gpu) -> EngineSettings:
+    """The settings with the release whose engine runs, where a package holds two."""
+    if settings.version >= _ONE_ENGINE_SINCE or settings.version <= _LAST_OF_ITS_OWN:
+        return settings
+    old_card = (gpu.compute_capability or _SECOND_ENGINE_CAPABILITY) < _SECOND_ENGINE_CAPABILITY
+    legacy = old_card if settings.legacy_engine is None else settings.legacy_engine
+    return replace(settings, version=_LAST_OF_ITS_OWN) if legacy else settings
 
 
 def _batch_sizes(

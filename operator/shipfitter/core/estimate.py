@@ -53,6 +53,15 @@ def sum_of(estimates: Iterable[Estimate]) -> Estimate:
     )
 
 
+def together(first: Estimate, second: Estimate) -> Estimate:
+    """Two quantities that err to the same side, or of which one is exact."""
+    return Estimate(
+        low=first.low + second.low,
+        point=first.point + second.point,
+        high=first.high + second.high,
+    )
+
+
 def difference(whole: Estimate, part: Estimate) -> Estimate:
     """What is left of a quantity, with the errors of both."""
     return sum_of((whole, negative(part)))

@@ -25,6 +25,7 @@ from shipfitter.core.multimodal import unwrap
 from shipfitter.core.quantization import Coverage, quantization_facts
 from shipfitter.core.rotary import rotary_bytes
 from shipfitter.core.text_config import TextConfig
+from shipfitter.core.towers import tower_shape
 
 __all__ = [
     "LayerFacts",
@@ -122,7 +123,11 @@ def model_facts(
 
 
 def _extra(config: TextConfig, num_mtp_layers: int) -> Mapping[str, Any]:
-    """Facts of some families: levels of the tower that the model taps; layers that draft."""
+    """Facts of some families: the tower's shape, its levels that are tapped, drafting layers."""
     levels = (config.whole.get("vision_config") or {}).get("deepstack_visual_indexes") or ()
-    found = {"deepstack_levels": len(levels), "num_mtp_layers": num_mtp_layers}
+    found = {
+        "deepstack_levels": len(levels),
+        "num_mtp_layers": num_mtp_layers,
+        **tower_shape(config),
+    }
     return {name: count for name, count in found.items() if count}

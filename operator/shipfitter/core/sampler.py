@@ -3,12 +3,15 @@
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.estimate import Estimate
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.versions import EngineVersion
 from shipfitter.units import round_up
 
 # Bytes per sequence and vocabulary entry.
 # Sorted: logits, fp32 copy, sorted values, int64 order (18), and torch's segmented sort (20.5).
 # Source: vLLM up to 0.16 vllm/v1/sample/ops/topk_topp_sampler.py; logs from 0.6 to 0.16.
 SORTED_TENTHS = 385
+# The 20.5 are inferred from logs, within this.
+_SORTED_LOW_PERCENT = 88
 # Unsorted: logits 2, fp32 4, softmax 4, exponential noise 4; FlashInfer's sampler the same sum.
 # Source: vLLM 0.17 on, Triton top-k/top-p; 62 starts of 0.19.
 UNSORTED = 14
@@ -47,15 +50,30 @@ def sampler_bytes(model: ModelFacts, settings: EngineSettings, dtype_bytes: int)
     rules = settings.rules
     ranks = settings.layout.tensor_parallel_size
     if settings.model_runner != "V2":
-        if rules.sorts_to_sample:
-            return _with(held, logits * SORTED_TENTHS // 10)
-        return _with(held + 2 * sequences * hidden, logits * UNSORTED)
+        unsorted = _with(held + 2 * sequences * hidden, logits * UNSORTED)
+        if not rules.sorts_to_sample or settings.flashinfer_sampler:
+            return unsorted
+        return _sorted(settings, held + logits * SORTED_TENTHS // 10, unsorted)
     held += sequences * hidden
     gathered = 0 if ranks == 1 else logits * 2 + logits * 2 // ranks
     if rules.samples_in_fp32_on_v2:
         low, point, high = (held + gathered + logits * each for each in V2_FP32)
         return Estimate(low=low, point=point, high=high)
     return _with(held, logits * V2 + gathered)
+
+
+# FlashInfer's sampler was taken where the package was there, as in the images, until it became
+# opt-in. Source: vLLM 0.8 to 0.11 vllm/v1/sample/ops/topk_topp_sampler.py; logs show both.
+_FLASHINFER_WHERE_INSTALLED = (EngineVersion(0, 8, 0), EngineVersion(0, 12, 0))
+
+
+def _sorted(settings: EngineSettings, point: int, unsorted: Estimate) -> Estimate:
+    """The path that sorts, or, in releases that may not take it, at least the other."""
+    first, last = _FLASHINFER_WHERE_INSTALLED
+    around = Estimate.around(point, low_percent=_SORTED_LOW_PERCENT, high_percent=105)
+    perhaps = first <= settings.version < last and settings.flashinfer_sampler is None
+    low = unsorted.low if perhaps and not settings.rules.legacy_engine else around.low
+    return Estimate(low=min(low, point), point=point, high=around.high)
 
 
 def _with(held: int, sampled: int) -> Estimate:

@@ -12,7 +12,13 @@ from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.overhead import overhead_parts
 from shipfitter.core.sampler import vocabulary_entries
-from shipfitter.core.weights import WHOLE_BLOCKS_FROM, ParallelLayout, weights_bytes
+from shipfitter.core.versions import EngineVersion
+from shipfitter.core.weights import (
+    WHOLE_BLOCKS_FROM,
+    ParallelLayout,
+    pipeline_stages,
+    weights_bytes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ def _answer(question: _Question) -> Spending:
         settings.drafts_with_own_layers,
         not settings.language_model_only,
     )
-    held += _deepstack_bytes(model, settings)
+    held += _deepstack_bytes(model, settings) + _absorbed_bytes(model, settings, stage)
     transient = activation(model, settings, question.gpu, first_stage=stage == 0, last_stage=last)
     peak = transient.peak
     overhead = (
@@ -133,6 +139,23 @@ def _weights(same: SameModel, layout: ParallelLayout, stage: int, *flags: bool) 
         with_prediction=with_prediction,
         with_towers=with_towers,
     )
+
+
+# Source: vLLM 0.7.0 to 0.7.2 vllm/attention/backends/mla/utils.py process_weights_after_loading:
+# latent attention multiplies its projections into each other and keeps the products; two logs.
+_ABSORBED = (EngineVersion(0, 7, 0), EngineVersion(0, 7, 3))
+
+
+def _absorbed_bytes(model: ModelFacts, settings: EngineSettings, stage: int) -> int:
+    mla = model.mla
+    if mla is None or not _ABSORBED[0] <= settings.version < _ABSORBED[1]:
+        return 0
+    layout = settings.layout
+    layers = len(pipeline_stages(len(model.layers), layout.pipeline_parallel_size)[stage])
+    heads = -(-model.num_attention_heads // layout.tensor_parallel_size)
+    queried = mla.q_lora_rank or model.hidden_size
+    of_head = mla.kv_lora_rank * (queried + model.hidden_size) + queried * mla.qk_rope_head_dim
+    return layers * heads * of_head * model_dtype_bytes(model)
 
 
 def _deepstack_bytes(model: ModelFacts, settings: EngineSettings) -> int:

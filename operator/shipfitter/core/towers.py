@@ -22,14 +22,52 @@ def tower_parameters(config: TextConfig) -> int:
     return sum(_transformer(tower) + _projector(tower, config) for tower in found)
 
 
+def tower_shape(config: TextConfig) -> dict[str, int]:
+    """The vision tower's widths, and patches for each token it hands over; empty without one."""
+    tower = next(
+        (config.whole[key] for key in ("vision_config", "visual") if config.whole.get(key)),
+        (config.whole.get("thinker_config") or {}).get("vision_config"),
+    )
+    if not isinstance(tower, Mapping) or not _first(tower, *_WIDTH):
+        return {}
+    width = _first(tower, *_WIDTH)
+    inner = _first(tower, *_INNER) or int(width * float(tower.get("mlp_ratio", 4)))
+    gated = tower.get("model_type") in _GATED
+    return {
+        "tower_width": width,
+        # Live at an MLP's peak, in widths of the tower: see `encoder`.
+        "tower_inner": inner * (3 if gated else 2),
+        "tower_gated": int(gated),
+        "tower_patches_per_token": _patches_per_token(tower, config),
+    }
+
+
+def _patches_per_token(tower: Mapping[str, Any], config: TextConfig) -> int:
+    """Patches that become one token: squares are merged, pooled or shuffled."""
+    if tokens := config.whole.get("mm_tokens_per_image"):  # Gemma 3 pools
+        side = _first(tower, "image_size") // max(1, _first(tower, "patch_size"))
+        return max(1, side * side // int(tokens))
+    merge = _first(tower, "spatial_merge_size", "merge_kernel_size")
+    if not merge and config.whole.get("spatial_merge_size"):
+        merge = int(config.whole["spatial_merge_size"])
+    ratio = tower.get("pixel_shuffle_ratio") or config.whole.get("downsample_ratio")
+    if not merge and ratio:
+        merge = round(1 / float(ratio))
+    return max(1, merge) ** 2
+
+
+_WIDTH = ("embed_dim", "vt_hidden_size", "hidden_size", "d_model")
+_INNER = ("intermediate_size", "vt_intermediate_size", "encoder_ffn_dim")
+
+
 def _first(tower: Mapping[str, Any], *names: str) -> int:
     return next((int(tower[name]) for name in names if isinstance(tower.get(name), int)), 0)
 
 
 def _transformer(tower: Mapping[str, Any]) -> int:
-    width = _first(tower, "embed_dim", "vt_hidden_size", "hidden_size", "d_model")
+    width = _first(tower, *_WIDTH)
     depth = _first(tower, "depth", "num_hidden_layers", "vt_num_hidden_layers", "encoder_layers")
-    inner = _first(tower, "intermediate_size", "vt_intermediate_size", "encoder_ffn_dim")
+    inner = _first(tower, *_INNER)
     inner = inner or int(width * float(tower.get("mlp_ratio", 4)))
     matrices = 3 if tower.get("model_type") in _GATED else 2
     return depth * (4 * width * width + matrices * width * inner + 4 * width)
@@ -37,7 +75,7 @@ def _transformer(tower: Mapping[str, Any]) -> int:
 
 def _projector(tower: Mapping[str, Any], config: TextConfig) -> int:
     """A two-layer map from merged patches to the language model's width."""
-    width = _first(tower, "embed_dim", "vt_hidden_size", "hidden_size", "d_model")
+    width = _first(tower, *_WIDTH)
     merge = _first(tower, "spatial_merge_size") or 1
     merged = width * merge * merge
     hidden = config.hidden_size
