@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 
 Flag = str | int | float | bool | None
 
-_DICT = re.compile(r"non-default args: *\{")
-_NAMESPACE = re.compile(r"\bargs: Namespace\(")
+_DICT = re.compile(r"non-default\s*args:\s*\{")
+_NAMESPACE = re.compile(r"\bargs:\s*Namespace\(")
 # Source: vLLM config/vllm.py VllmConfig.__str__, config.py before 0.10.
-_CONFIG = re.compile(r"Initializing an? (?:V\d )?LLM engine \(v?[^)\s]*\) with config: ")
+_CONFIG = re.compile(
+    r"Initializing an?\s*(?:V\d\s*)?LLM\s*engine\s*\(v?[^)\s]*\)\s*with\s*config:\s*"
+)
 _COMMAND = re.compile(
     r"(?:\bvllm +serve +|vllm\.entrypoints\.(?:openai\.)?api_server\b|\bapi_server\.py\b|"
     r"vllm-openai[\w.-]*:\S+)(?P<rest>.*)",

@@ -80,8 +80,7 @@ class Attempt:
         self._flags_are_complete = False
         self._phases: dict[str, Phase] = {}
         self._frames: dict[str, set[str]] = {}
-        self._causes: list[EngineRefusal] = []
-        self._consequences: list[EngineRefusal] = []
+        self._failures: list[tuple[str, EngineRefusal]] = []  # of which engine
         self._exception = ""  # the last one that was raised outside the logger's other lines
         self._introduced = False
 
@@ -90,8 +89,9 @@ class Attempt:
         if not begins_start(record):
             return False
         came_far = max(self._phases.values(), default=Phase.CONFIGURING) >= Phase.PROFILING
-        failed = bool(self._causes or self._consequences)
-        return failed or (came_far and self._introduced and not _is_rank_of_many(record))
+        return bool(self._failures) or (
+            came_far and self._introduced and not _is_rank_of_many(record)
+        )
 
     def hear(self, record: Record) -> None:
         """Take in one message."""
@@ -133,7 +133,7 @@ class Attempt:
         if not record.has_head:
             readers = (*readers, (commanded_flags, 4))
         for read, rank in readers:
-            found = read(record.text)
+            found = next((flags for text in record.texts if (flags := read(text))), None)
             if found is None:
                 continue
             if read is listed_flags:
@@ -161,13 +161,21 @@ class Attempt:
                 self._frames[record.speaker] = set()
 
     def _advance(self, speaker: str, begun: Phase) -> None:
-        group = "" if begun == Phase.SERVING else _engine_of(speaker)
-        if begun == Phase.SERVING and self._phase(speaker) < Phase.SERVING:
-            self._causes.clear()  # it serves: what was said before was survived
-            self._consequences.clear()
-        if begun >= Phase.PROFILING:
-            self._causes = [c for c in self._causes if c.kind not in _BY_CONFIGURATION]
-        self._phases[group] = max(begun, self._phases.get(group, Phase.CONFIGURING))
+        engine = "" if begun == Phase.SERVING else _engine_of(speaker)
+        self._failures = [
+            (whose, failure)
+            for whose, failure in self._failures
+            if not self._survived(whose, failure, engine, begun)
+        ]
+        self._phases[engine] = max(begun, self._phases.get(engine, Phase.CONFIGURING))
+
+    def _survived(self, whose: str, failure: EngineRefusal, engine: str, begun: Phase) -> bool:
+        """Whether the start went on after it: a warning, a second try, a slower way."""
+        if begun == Phase.SERVING:
+            return self._phases.get("", Phase.CONFIGURING) < Phase.SERVING
+        if begun == Phase.INITIALIZED:
+            return whose == engine and self._phases.get(engine, begun) < Phase.INITIALIZED
+        return begun >= Phase.PROFILING and failure.kind in _BY_CONFIGURATION
 
     def _phase(self, speaker: str) -> Phase:
         """How far the engine of this speaker is; all serve when the front does."""
@@ -175,7 +183,7 @@ class Attempt:
         return max(everywhere, self._phases.get(_engine_of(speaker), Phase.CONFIGURING))
 
     def _hear_refusal(self, record: Record, said: Said) -> None:
-        if record.level in _HARMLESS_LEVELS and said.at < record.first_line_length:
+        if record.level in _HARMLESS_LEVELS and said.at < record.own_length:
             return
         kind = said.kind
         phase = self._phase(record.speaker)
@@ -185,10 +193,8 @@ class Attempt:
         if phase == Phase.SERVING and kind not in _WHEN_SERVING:
             return
         refusal = _refusal(kind, said, self._stated)
-        if kind in _CONSEQUENCES:
-            self._consequences.append(refusal)
-        else:
-            self._causes.append(refusal)
+        self._failures.append((_engine_of(record.speaker), refusal))
+        if kind not in _CONSEQUENCES:
             self._state_refusal(refusal)
 
     def _state_refusal(self, refusal: EngineRefusal) -> None:
@@ -220,18 +226,20 @@ class Attempt:
             return
         if self._phase(record.speaker) < Phase.SERVING:
             self._exception = " ".join(text.split())[:600]
-            self._consequences.append(EngineRefusal(kind=Refusal.OTHER, message=self._exception))
+            failure = EngineRefusal(kind=Refusal.OTHER, message=self._exception)
+            self._failures.append((_engine_of(record.speaker), failure))
 
     def _refusal(self) -> EngineRefusal | None:
         """The cause that was said last; else the likeliest of what looks like a consequence."""
-        if self._causes:
-            last = self._causes[-1].kind
-            return _merged([cause for cause in self._causes if cause.kind == last])
+        failures = [failure for _, failure in self._failures]
+        causes = [failure for failure in failures if failure.kind not in _CONSEQUENCES]
+        if causes:
+            return _merged([cause for cause in causes if cause.kind == causes[-1].kind])
         for kind in _CONSEQUENCES:
-            for heard in self._consequences:
-                if heard.kind == kind:
+            for failure in failures:
+                if failure.kind == kind:
                     named = kind == Refusal.OTHER and self._exception
-                    return EngineRefusal(kind=kind, message=self._exception) if named else heard
+                    return EngineRefusal(kind=kind, message=self._exception) if named else failure
         return None
 
 

@@ -6,6 +6,7 @@ Nothing is dropped that could carry a figure: what cannot be told apart is kept 
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 # Colours: real escapes, those a viewer printed as text, and those that lost their escape character.
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|\\x1b|\\u001b|\\033|\\e|#033|\u241b)\[[0-9;?]*[A-Za-z]|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\[0?m"
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 )
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
 _LINE_END = re.compile(r"\r*\n|\r|\x85|\u2028|\u2029")
@@ -26,13 +27,13 @@ _HEAD = re.compile(
     r"\b(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) +\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? +"
     r"(?:\[[^\]\s]{1,120}:\d+\] ?|[\w./-]+\.py:\d+\] ?)?"
 )
-_SPEAKERS_FIRST = re.compile(rf"(?P<speakers>(?:{_SPEAKER} *){{1,4}})")
+_SPEAKERS = re.compile(rf"(?P<speakers>(?:{_SPEAKER} *){{1,4}})")
 
 # What journals, containers and people put before each line; taken off as often as it is there.
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: +|\t)",
+        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ \t]",
         r"(?:stdout|stderr) [FP] ",
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@-]+(?:\[\d+\])?: ",
         r"\S+ [\w./@-]+\[\d+\]: ",
@@ -48,6 +49,8 @@ _BEGINS = re.compile(
     r"Refused)\b[^ ]*:? |(?:INFO|WARNING|ERROR|DEBUG):? +\S|\$ |```|#+ |\+[-=]{5}|\[[a-z_]+\.py:|"
     r"During handling of|The above exception|\(\w+ pid=\d+\))|.*(?:\d+%\||it/s\]|s/it\])"
 )
+_LONGEST_PREFIX = 400
+_LONGEST_WORD = 24  # that a line may lack to the width because the next word did not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Record:
     speaker: str
     level: str
     texts: tuple[str, ...]
-    first_line_length: int  # beyond it lies what may belong to no message at all
+    own_length: int  # of the text: beyond it lies what may belong to no message at all
 
     @property
     def text(self) -> str:
@@ -86,9 +89,11 @@ class _Message:
 
 def records(text: str) -> tuple[Record, ...]:
     """The messages of a log, in their order."""
-    messages = tuple(_messages(_physical_lines(text)))
-    width = _wrap_width(messages)
-    return tuple(_record(message, width) for message in messages)
+    lines = tuple(_physical_lines(text))
+    # Where a terminal broke lines, it broke them at the width of the longest.
+    width = max((len(line) for line in lines), default=0)
+    prefixes = _common_prefixes(lines)
+    return tuple(_record(message, width) for message in _messages(lines, prefixes))
 
 
 def _physical_lines(text: str) -> Iterator[str]:
@@ -123,10 +128,24 @@ def _unpacked(line: str) -> Iterable[str]:
     return (line,)
 
 
-def _messages(lines: Iterable[str]) -> Iterator[_Message]:
+def _common_prefixes(lines: Iterable[str]) -> frozenset[str]:
+    """What stands before several heads, figures masked: put there by something, whatever it is."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        start = _HEAD.search(line[:_LONGEST_PREFIX]) or _SPEAKERS.search(line[:_LONGEST_PREFIX])
+        if start and start.start() > 0:
+            seen[_masked(line[: start.start()])] += 1
+    return frozenset(shape for shape, times in seen.items() if times > 1)
+
+
+def _masked(text: str) -> str:
+    return re.sub(r"\d", "0", text)
+
+
+def _messages(lines: Iterable[str], prefixes: frozenset[str]) -> Iterator[_Message]:
     current = _Message("", "")
     for line in lines:
-        for speaker, level, text, width in _pieces(line):
+        for speaker, level, text, width in _pieces(line, prefixes):
             if level or speaker or _BEGINS.match(text) or not text.strip():
                 if current.lines:
                     yield current
@@ -137,15 +156,15 @@ def _messages(lines: Iterable[str]) -> Iterator[_Message]:
         yield current
 
 
-def _pieces(line: str) -> Iterator[tuple[str, str, str, int]]:
+def _pieces(line: str, prefixes: frozenset[str]) -> Iterator[tuple[str, str, str, int]]:
     """Speaker, level, text and width of what lies on one line: bars may stand before a head."""
     if "&" in line and re.search(r"&(?:#\d+|quot|lt|gt|amp);", line):
         line = html.unescape(line)
     heads = list(_HEAD.finditer(line))
     start = heads[0].start() if heads else len(line)
-    before = _without_prefixes(line[:start])
+    before = _without_prefixes(line[:start], prefixes)
     if before.strip():
-        spoken = _SPEAKERS_FIRST.match(before)
+        spoken = _SPEAKERS.search(before[:_LONGEST_PREFIX])
         speaker = _speaker(spoken["speakers"]) if spoken else ""
         yield speaker, "", before[spoken.end() :] if spoken else before, len(line)
     ends = [*(head.start() for head in heads[1:]), len(line)]
@@ -155,7 +174,11 @@ def _pieces(line: str) -> Iterator[tuple[str, str, str, int]]:
         yield "", "", "", len(line)
 
 
-def _without_prefixes(text: str) -> str:
+def _without_prefixes(text: str, prefixes: frozenset[str]) -> str:
+    for prefix in prefixes:
+        if len(text) >= len(prefix) and _masked(text[: len(prefix)]) == prefix:
+            text = text[len(prefix) :]
+            break
     for _ in range(4):
         shorter = next((text[m.end() :] for p in _PREFIXES if (m := p.match(text))), None)
         if shorter is None:
@@ -170,11 +193,6 @@ def _speaker(text: str) -> str:
     return names[-1] if names else ""
 
 
-def _wrap_width(messages: Iterable[_Message]) -> int:
-    """The width at which a terminal broke lines: that of the longest line with a continuation."""
-    return max((w for m in messages for _, w in m.lines[:-1]), default=0)
-
-
 def _record(message: _Message, width: int) -> Record:
     parts = [text for text, _ in message.lines]
     by_width = parts[0]
@@ -182,4 +200,6 @@ def _record(message: _Message, width: int) -> Record:
         by_width += part if width_before >= width else " " + part.strip()
     readings = (by_width, " ".join(part.strip() for part in parts), "".join(parts))
     texts = tuple(dict.fromkeys(readings)) if len(parts) > 1 else (parts[0],)
-    return Record(message.speaker, message.level, texts, len(parts[0]))
+    looks_wrapped = message.lines[0][1] >= width - _LONGEST_WORD
+    own_length = len(texts[0]) if looks_wrapped else len(parts[0])
+    return Record(message.speaker, message.level, texts, own_length)

@@ -122,14 +122,14 @@ def phase_begun(record: Record) -> Phase | None:
     begun = [
         phase
         for phase, needle, pattern in _MARKS
-        if needle in record.text and pattern.search(record.text)
+        if any(needle in text and pattern.search(text) for text in record.texts)
     ]
     return max(begun, default=None)
 
 
 def begins_start(record: Record) -> bool:
     """Whether an engine introduces itself here."""
-    return bool(_BEGINNINGS.search(record.text))
+    return any(_BEGINNINGS.search(text) for text in record.texts)
 
 
 def frames_of(record: Record) -> tuple[str, ...]:
