@@ -4,7 +4,8 @@
   resources: [nodes]
   verbs: [get, list, watch]
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices]
+  # resourceclaims: the devices that claims hold, whoever made them
+  resources: [resourceslices, deviceclasses, resourceclaims]
   verbs: [get, list, watch]
 - apiGroups: [shipfitter.dev]
   resources: [gpunodes]

@@ -4,20 +4,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from shipfitter.cluster import kinds, trim
+from shipfitter.cluster import dra, kinds, trim
 from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
 from shipfitter.cluster.watch import Watch
+from shipfitter.core.resource_slices import ResourceSlice
 
 # A watch that did nothing for so long hangs: even a dead API server makes it try again sooner.
 HUNG_SECONDS = 300.0
 
 
 class Caches:
-    """Nodes, GPUNodes, and the pods, Deployments, Services and disruption budgets of ours."""
+    """Nodes and what is known of their devices, and the pods, workloads and objects of ours."""
 
     def __init__(
         self,
@@ -38,9 +39,29 @@ class Caches:
         self.gpu_nodes: Watch[dict[str, Any]] = Watch(
             client, kinds.GPU_NODE, trim.gpu_node, on_change=self._node_changed
         )
+        self.slices: Watch[ResourceSlice] = Watch(
+            client,
+            kinds.RESOURCE_SLICE,
+            dra.resource_slice,
+            optional=True,
+            on_change=self._slice_changed,
+        )
+        self.device_classes: Watch[str] = Watch(
+            client,
+            kinds.DEVICE_CLASS,
+            dra.device_class,
+            optional=True,
+            on_change=self._class_changed,
+        )
+        self.claims: Watch[dra.HeldDevices] = Watch(
+            client, kinds.RESOURCE_CLAIM, dra.resource_claim, optional=True
+        )
+        self._slices_by_node = dra.SlicesByNode()
         self.capacity = CapacityView(
             node_of=self.nodes.store.value,
             gpu_node_of=self.gpu_nodes.store.value,
+            slices_of=self._slices_by_node.of,
+            mapped=lambda: frozenset(self.device_classes.store.items().values()),
             on_change=on_capacity_change,
         )
         places = tuple(namespaces) or ("",)
@@ -82,6 +103,9 @@ class Caches:
     def __iter__(self) -> Iterator[Watch[Any]]:
         yield self.nodes
         yield self.gpu_nodes
+        yield self.slices
+        yield self.device_classes
+        yield self.claims
         yield from self.pods
         yield from self.workloads
         yield from self.objects
@@ -109,6 +133,10 @@ class Caches:
             for watch in self
             if not watch.alive or now - watch.last_activity_seconds > HUNG_SECONDS
         )
+
+    def taken_devices(self) -> dra.Taken:
+        """Devices that claims hold, whoever made them."""
+        return dra.taken(self.claims.store.items().values())
 
     def own_pods(self) -> list[OwnPod]:
         """All pods of ours."""
@@ -143,6 +171,14 @@ class Caches:
 
     def _node_changed(self, change: Change[dict[str, Any]]) -> None:
         self.capacity.refresh(change.key)
+
+    def _slice_changed(self, change: Change[ResourceSlice]) -> None:
+        for node in sorted(self._slices_by_node.take(change)):
+            self.capacity.refresh(node)
+
+    def _class_changed(self, change: Change[str]) -> None:
+        for node in sorted(self._slices_by_node.nodes()):
+            self.capacity.refresh(node)
 
     def _own_changed(self, change: Change[Any]) -> None:
         value = change.new or change.old

@@ -1,14 +1,16 @@
-"""What every node offers, from Node and GPUNode; tells when planning would differ."""
+"""What every node offers, from Node, GPUNode and slices; tells when planning would differ."""
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from shipfitter.cluster.dra import Taken
 from shipfitter.core.capacity import CapacitySource, NodeCapacity
 from shipfitter.core.node_capacity import node_capacities
+from shipfitter.core.resource_slices import ResourceSlice
 from shipfitter.units import MIB
 
 Body = Mapping[str, Any]
@@ -25,7 +27,13 @@ class _Node:
     gpu_node: Body | None
     observed_seconds: float  # when the agent last wrote; infinite where there is no agent
     stale: bool
+    slices: tuple[ResourceSlice, ...]
     capacities: Capacities
+
+    def held(self, taken: Taken) -> frozenset[str]:
+        """The names of its devices that claims hold."""
+        pools = {each.pool for each in self.slices}
+        return frozenset().union(*(taken.get(pool, ()) for pool in pools))
 
 
 class CapacityView:
@@ -36,13 +44,17 @@ class CapacityView:
         *,
         node_of: Callable[[str], Body | None],
         gpu_node_of: Callable[[str], Body | None],
+        slices_of: Callable[[str], tuple[ResourceSlice, ...]] = lambda name: (),
+        mapped: Callable[[], Collection[str]] = tuple,
         on_change: Callable[[str], None] = lambda name: None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._node_of = node_of
         self._gpu_node_of = gpu_node_of
+        self._slices_of = slices_of
+        self._mapped = mapped  # extended resources that device classes stand for
         self._on_change = on_change
-        self._now = now
+        self._clock = now
         self._lock = threading.Lock()
         self._nodes: dict[str, _Node] = {}
         self._announced: dict[str, Capacities] = {}  # as of the last `on_change`
@@ -65,34 +77,54 @@ class CapacityView:
         if news:
             self._on_change(name)
 
-    def nodes(self, used: Mapping[str, Mapping[str, int]]) -> Capacities:
-        """Every node with what is used of it, by name."""
-        now = self._now()
+    def nodes(
+        self, used: Mapping[str, Mapping[str, int]], taken: Taken | None = None
+    ) -> Capacities:
+        """Every node with what pods use of it and claims hold of its slices, by name."""
+        now = self._clock()
         with self._lock:
             for name, seen in self._nodes.items():
                 if _silent(seen, now) != seen.stale:
                     self._nodes[name] = self._read(seen.node, seen.gpu_node)
             capacities = [
-                each for name in sorted(self._nodes) for each in self._nodes[name].capacities
+                each
+                for name in sorted(self._nodes)
+                for each in self._now(self._nodes[name], taken or {})
             ]
         return tuple(
-            replace(each, used_gpus=used[each.name].get(each.resource_name, 0))
-            if each.name in used
+            replace(each, used_gpus=each.used_gpus + used[each.name].get(each.resource_name, 0))
+            if each.name in used and not each.from_slices
             else each
             for each in capacities
         )
 
+    def _now(self, seen: _Node, taken: Taken) -> Capacities:
+        held = seen.held(taken)
+        return self._capacities(seen, held) if held else seen.capacities
+
     def _read(self, node: Body, gpu_node: Body | None) -> _Node:
         written = ((gpu_node or {}).get("status") or {}).get("observedAt")
         observed = datetime.fromisoformat(written).timestamp() if written else float("inf")
-        seen = _Node(node, gpu_node, observed, stale=False, capacities=())
-        seen.stale = _silent(seen, self._now())
-        seen.capacities = tuple(
+        slices = self._slices_of(str(node["metadata"]["name"]))
+        seen = _Node(node, gpu_node, observed, stale=False, slices=slices, capacities=())
+        seen.stale = _silent(seen, self._clock())
+        seen.capacities = self._capacities(seen, frozenset())
+        return seen
+
+    def _capacities(self, seen: _Node, held: frozenset[str]) -> Capacities:
+        return tuple(
             each
-            for each in node_capacities(node, gpu_node, {}, stale=seen.stale)
+            for each in node_capacities(
+                seen.node,
+                seen.gpu_node,
+                {},
+                stale=seen.stale,
+                slices=seen.slices,
+                taken=held,
+                mapped=self._mapped(),
+            )
             if each.devices or each.allocatable_gpus
         )
-        return seen
 
 
 def _silent(seen: _Node, now: float) -> bool:

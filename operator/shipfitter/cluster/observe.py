@@ -2,20 +2,33 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shipfitter.cluster import ledger
+from shipfitter.cluster import ledger, trim
 from shipfitter.cluster.caches import Caches
+from shipfitter.cluster.calibrations import Calibrations
 from shipfitter.cluster.client import Client
+from shipfitter.cluster.engines import Engines
 from shipfitter.cluster.free_gpus import ForeignUse, Used
 from shipfitter.cluster.kinds import CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, OWNER_LABEL
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
 from shipfitter.core.capacity import NodeCapacity
-from shipfitter.decide.world import LivePod, LiveWorkload, Settings, World
+from shipfitter.core.calibrate import CalibrationKey, Learning
+from shipfitter.status.pods import ObservedEngine
+from shipfitter.decide.world import LivePod, LiveWorkload, Outcome, Settings, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnState:
+    """What exists of one deployment, read live: a decision must not rest on an older answer."""
+
+    workloads: tuple[LiveWorkload, ...]
+    claim_access_modes: tuple[str, ...] | None
+    learnt: Mapping[CalibrationKey, Learning]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +39,44 @@ class Observer:
     caches: Caches
     foreign: ForeignUse
     settings: Settings
+    engines: Engines | None = None
+    calibrations: Calibrations | None = None
+    promises: ledger.Promises = field(default_factory=ledger.Promises)
     now: Callable[[], float] = time.time
 
-    def world(self, key: Key, body: Mapping[str, Any], models: Mapping[str, Found]) -> World:
-        """Everything one decision may look at; workloads are read live, the rest is cached."""
-        workloads = tuple(self._workloads(key))
+    def own_state(self, key: Key, body: Mapping[str, Any]) -> OwnState:
+        """What takes requests; also the list of all pods is made fresh, where it is too old."""
+        self.foreign.used()
+        return OwnState(
+            workloads=tuple(self._workloads(key)),
+            claim_access_modes=self._claim_access_modes(key, body),
+            learnt=self.calibrations.learnt() if self.calibrations else {},
+        )
+
+    def world(self, key: Key, own: OwnState, models: Mapping[str, Found]) -> World:
+        """Everything one decision may look at; from here on it is memory alone, and quick."""
         pods = self.caches.own_pods()
         budget = self.caches.known(DISRUPTION_BUDGET, key.namespace, key.name)
         return World(
             now_seconds=self.now(),
             nodes=self._nodes(key, pods),
             models=models,
-            workloads=workloads,
+            workloads=own.workloads,
+            learnt=own.learnt,
             pods=tuple(
-                live_pod(pod)
+                live_pod(pod, self.engines.said(pod) if self.engines else None)
                 for pod in sorted(pods, key=lambda each: each.name)
                 if (pod.namespace, pod.owner) == key
             ),
-            claim_access_modes=self._claim_access_modes(key, body),
+            claim_access_modes=own.claim_access_modes,
             disruption_budget_uid=budget.uid if budget else "",
             settings=self.settings,
         )
+
+    def promise(self, key: Key, own: OwnState, outcome: Outcome) -> None:
+        """Until `promises.withdraw`, other deployments count what this outcome will take."""
+        known = {each.name: trim.own_workload(each.body) for each in own.workloads}
+        self.promises.make(key, ledger.promised(key, outcome.applies, known))
 
     def _claim_access_modes(self, key: Key, body: Mapping[str, Any]) -> tuple[str, ...] | None:
         """Of the cache claim; None where none is named or it does not exist (yet)."""
@@ -59,12 +89,8 @@ class Observer:
 
     def _nodes(self, key: Key, pods: list[OwnPod]) -> tuple[NodeCapacity, ...]:
         """Nodes with all that is held or promised on them, but for this deployment's promises."""
-        used = _together(self.foreign.used(), ledger.held(pods))
-        others = [
-            workload
-            for workload in self.caches.own_workloads()
-            if (workload.namespace, workload.owner) != key
-        ]
+        used = _together(self.foreign.known(), ledger.held(pods))
+        others = self.promises.over(self.caches.own_workloads(), but_for=key)
         return ledger.charge(self.caches.capacity.nodes(used), ledger.claims(others, pods))
 
     def _workloads(self, key: Key) -> list[LiveWorkload]:
@@ -83,7 +109,7 @@ def live_workload(api_version: str, kind: str, raw: Mapping[str, Any]) -> LiveWo
     return LiveWorkload(name=metadata["name"], body=body)
 
 
-def live_pod(pod: OwnPod) -> LivePod:
+def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
     """A pod as decisions know it."""
     since = pod.unschedulable_since
     holds = bool(pod.node) and not pod.ended
@@ -101,6 +127,10 @@ def live_pod(pod: OwnPod) -> LivePod:
         exit_code=pod.exit_code,
         terminating=pod.terminating,
         gpus=sum(pod.gpus.values()) if holds else 0,
+        created_seconds=datetime.fromisoformat(pod.created).timestamp() if pod.created else 0.0,
+        ended_reason=pod.ended_reason,
+        address=pod.address,
+        observed=observed,
     )
 
 

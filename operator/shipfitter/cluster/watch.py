@@ -23,6 +23,8 @@ READ_SECONDS = 90.0  # bookmarks come about once a minute; a longer silence is a
 SERVER_SECONDS = 300  # how long the server keeps a stream before it ends it by itself
 SHORTEST_STREAM_SECONDS = 1.0  # a stream that ends sooner counts as a failure
 CHUNK_BYTES = 65_536
+ABSENT_SECONDS = 120.0  # how often to look whether an optional kind came into being
+FORBIDDEN = 403
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Watch(Generic[T]):
         *,
         namespace: str = "",
         selector: str = "",
+        optional: bool = False,
         on_change: Callable[[Change[T]], None] = lambda change: None,
         read_seconds: float = READ_SECONDS,
         backoff: Backoff | None = None,
@@ -51,6 +54,7 @@ class Watch(Generic[T]):
         self.store: Store[T] = Store(trim)
         self._client = client
         self._selection = {"labelSelector": selector} if selector else {}
+        self._optional = optional  # a kind that not every cluster has: without it there are none
         self._on_change = on_change
         self._read_seconds = read_seconds
         self._backoff = backoff or Backoff(most_seconds=60.0)
@@ -98,11 +102,29 @@ class Watch(Generic[T]):
             except ApiError as error:
                 if self._stopping.is_set():
                     return
-                self._rest(error)
+                if self._optional and (error.not_found or error.status == FORBIDDEN):
+                    self._do_without(error)
+                else:
+                    self._rest(error)
             except Exception:
                 log.exception("watch %s: a mistake of ours; listing again", self.kind.plural)
                 self._rest(ApiError(UNREACHABLE, "internal error"))
                 self._position = ""
+
+    def _do_without(self, error: ApiError) -> None:
+        """The kind is not there, or not for us: nobody waits for it; look again now and then."""
+        self._position = ""
+        self.store.begin_list()
+        for change in self.store.end_list(""):
+            self._tell(change)
+        if self._problem != error.status:
+            self._problem = error.status
+            level = logging.DEBUG if error.not_found else logging.WARNING
+            log.log(level, "watch %s: %s; going on without", self.kind.plural, error.message)
+        self.synced.set()
+        self._stamp()
+        self._stopping.wait(ABSENT_SECONDS * self._backoff.chance.uniform(0.9, 1.1))
+        self._stamp()
 
     def _rest(self, error: ApiError) -> None:
         self._stamp()

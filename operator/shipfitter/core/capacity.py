@@ -57,3 +57,5 @@ class NodeCapacity:
     resource_name: str = "nvidia.com/gpu"
     host_memory_bytes: int = 0
     nvlink: bool = False
+    by_claim: bool = False  # only a ResourceClaim gets these devices; no extended resource does
+    from_slices: bool = False  # a DRA driver hands them out: claims, not pods, tell what is used

@@ -1,7 +1,7 @@
 """What a node's own agent measured, as devices; nothing of it is believed without a look."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from shipfitter.core.capacity import Device
@@ -31,15 +31,32 @@ def measured_devices(status: Mapping[str, Any], resource_name: str) -> tuple[Dev
     gpus = [gpu for gpu in status.get("gpus") or () if isinstance(gpu, Mapping)]
     if resource_name.startswith(MIG_RESOURCE_PREFIX):
         profile = resource_name.removeprefix(MIG_RESOURCE_PREFIX)
-        return tuple(d for d in _mig_devices(gpus) if _same_profile(d.mig_profile, profile))
+        return tuple(d for d in _mig_devices(gpus) if same_profile(d.mig_profile, profile))
     whole_gpus = tuple(_gpu_device(gpu) for gpu in gpus if not gpu.get("migEnabled"))
     return whole_gpus or _mig_devices(gpus)
 
 
-def nvlink_connects_all(status: Mapping[str, Any]) -> bool:
-    """Whether one NVLink island holds every GPU of the node."""
-    gpus = status.get("gpus") or ()
-    return any(len(island) == len(gpus) > 1 for island in status.get("nvlinkIslands") or ())
+def measured_by_uuid(status: Mapping[str, Any]) -> dict[str, Device]:
+    """The same devices by their identifiers, whole GPUs and MIG devices alike."""
+    found: dict[str, Device] = {}
+    for gpu in status.get("gpus") or ():
+        if not isinstance(gpu, Mapping):
+            continue
+        if gpu.get("migEnabled"):
+            uuids = [str(mig.get("uuid")) for mig in gpu.get("migDevices") or ()]
+            found.update(zip(uuids, _mig_devices([gpu]), strict=True))
+        else:
+            found[str(gpu.get("uuid"))] = _gpu_device(gpu)
+    return found
+
+
+def nvlink_connects_all(status: Mapping[str, Any], uuids: Collection[str] | None = None) -> bool:
+    """Whether one NVLink island holds every GPU of the node, or all of those asked for."""
+    gpus = [str(gpu.get("uuid")) for gpu in status.get("gpus") or ()]
+    places = {place for place, uuid in enumerate(gpus) if uuids is None or uuid in uuids}
+    return len(places) > 1 and any(
+        places <= set(island) for island in status.get("nvlinkIslands") or ()
+    )
 
 
 def _gpu_device(gpu: Mapping[str, Any]) -> Device:
@@ -97,12 +114,12 @@ def _mig_devices(gpus: list[Mapping[str, Any]]) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def _same_profile(one: str, other: str) -> bool:
+def same_profile(one: str, other: str) -> bool:
     """Whether two names mean one profile: drivers name the same slice 3g.39gb and 3g.40gb.
 
     Source: NVIDIA/mig-parted#31; the resource writes "+me" as ".me".
 
-    >>> _same_profile("3g.39gb", "3g.40gb"), _same_profile("1g.10gb", "1g.20gb")
+    >>> same_profile("3g.39gb", "3g.40gb"), same_profile("1g.10gb", "1g.20gb")
     (True, False)
     """
     found_one, found_other = (re.match(r"(\d+)g\.(\d+)gb", name) for name in (one, other))

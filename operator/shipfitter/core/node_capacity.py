@@ -1,12 +1,20 @@
-"""A Node and what its agent wrote, as capacity: the most trusted source that knows decides."""
+"""A Node and what is known of its GPUs, as capacity: the most trusted source that knows decides."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity, Taint
+from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity
 from shipfitter.core.gpus import bare_product, resolve_product
 from shipfitter.core.measured import MIG_RESOURCE_PREFIX, measured_devices, nvlink_connects_all
+from shipfitter.core.node_state import (
+    allocatable,
+    host_memory_bytes,
+    in_force,
+    labels,
+    nvml_ready,
+    without_devices,
+)
 from shipfitter.core.published import (
     Sharing,
     labelled_total_bytes,
@@ -14,18 +22,11 @@ from shipfitter.core.published import (
     sharing,
 )
 from shipfitter.core.quantities import whole
+from shipfitter.core.resource_slices import ResourceSlice, sliced_devices
+from shipfitter.core.sliced_capacity import sliced_capacities
 
 GPU_RESOURCE = "nvidia.com/gpu"
 SHARED_GPU_RESOURCE = "nvidia.com/gpu.shared"  # the device plugin's renameByDefault
-
-# Whoever carries one of these takes no new pods, whatever they tolerate.
-# Source: the taints of node controller, cluster-autoscaler and Karpenter.
-_LEAVING_TAINTS = (
-    "node.cloudprovider.kubernetes.io/",
-    "node.kubernetes.io/",
-    "ToBeDeletedByClusterAutoscaler",
-    "karpenter.sh/disrupt",
-)
 
 
 def node_capacity(
@@ -36,44 +37,37 @@ def node_capacity(
     resource_name: str | None = None,
     declared: Device | None = None,
     stale: bool = False,
+    slices: Collection[ResourceSlice] = (),
 ) -> NodeCapacity:
     """What a node offers under one resource name; its first one by default.
 
-    Order of trust: what the node's agent measured, gpu-feature-discovery's labels, a provider's
-    label or the instance type with the catalogue, and at last what the user declares for such
-    nodes. Allocatable decides how many may be requested. `stale` says that the agent is silent:
-    its measurement then holds only for the same boot and driver of the same machine.
+    Order of trust: what the node's agent measured, the DRA driver's ResourceSlices,
+    gpu-feature-discovery's labels, a provider's label or the instance type with the catalogue, and
+    at last what the user declares for such nodes. Allocatable decides how many may be requested.
+    `stale` says that the agent is silent: its measurement then holds only for the same boot and
+    driver of the same machine.
     """
-    status = node.get("status") or {}
-    labels = _metadata(node).get("labels") or {}
     resource_name = resource_name or gpu_resources(node)[0]
-    allocatable_gpus = whole((status.get("allocatable") or {}).get(resource_name))
-    host_memory_bytes = whole((status.get("capacity") or {}).get("memory"))
-    shared = sharing(labels, resource_name)
+    bare = without_devices(node, resource_name)
+    shared = sharing(bare.labels, resource_name)
     devices, source = _devices(
-        node, gpunode, resource_name, _physical(allocatable_gpus, shared), stale=stale
+        node,
+        gpunode,
+        resource_name,
+        _physical(bare.allocatable_gpus, shared),
+        stale=stale,
+        slices=slices,
     )
-    if not devices and declared and allocatable_gpus:
-        devices = (declared,) * _physical(allocatable_gpus, shared)
+    if not devices and declared and bare.allocatable_gpus:
+        devices = (declared,) * _physical(bare.allocatable_gpus, shared)
         source = CapacitySource.DECLARED
-    taints = _taints(node)
-    leaving = [t for t in taints if t.key.startswith(_LEAVING_TAINTS)]
-    return NodeCapacity(
-        name=str(_metadata(node).get("name", "")),
-        labels=labels,
-        devices=tuple(_less_what_the_host_keeps(device, status) for device in devices),
-        allocatable_gpus=allocatable_gpus,
+    return replace(
+        bare,
+        devices=tuple(_less_what_the_host_keeps(device, node) for device in devices),
         used_gpus=used_gpus,
-        ready=_is_ready(status),
-        schedulable=not (node.get("spec") or {}).get("unschedulable")
-        and not _metadata(node).get("deletionTimestamp")
-        and all(taint.effect == "PreferNoSchedule" for taint in leaving),
-        taints=tuple(taint for taint in taints if taint not in leaving),
         source=source,
         sharing=shared.strategy,
         replicas_per_gpu=shared.replicas_per_gpu,
-        resource_name=resource_name,
-        host_memory_bytes=host_memory_bytes,
         nvlink=_nvlink(devices, gpunode if source in _MEASUREMENTS else None),
     )
 
@@ -85,8 +79,25 @@ def node_capacities(
     *,
     declared: Device | None = None,
     stale: bool = False,
+    slices: Collection[ResourceSlice] = (),
+    taken: Collection[str] = (),
+    mapped: Collection[str] = (),
 ) -> tuple[NodeCapacity, ...]:
-    """One capacity for every GPU resource the node hands out, `used` by resource name."""
+    """One capacity for every GPU resource the node hands out, `used` by resource name.
+
+    A node whose GPUs only a DRA driver hands out has them in its `slices`: `taken` are the devices
+    that claims hold there, `mapped` the extended resources that device classes stand for.
+    """
+    if slices and not any(whole(allocatable(node).get(name)) for name in gpu_resources(node)):
+        return tuple(
+            replace(
+                each,
+                devices=tuple(_less_what_the_host_keeps(device, node) for device in each.devices),
+            )
+            for each in sliced_capacities(
+                node, gpunode, slices, taken=taken, mapped=mapped, stale=stale
+            )
+        )
     return tuple(
         node_capacity(
             node,
@@ -95,6 +106,7 @@ def node_capacities(
             resource_name=resource_name,
             declared=declared,
             stale=stale,
+            slices=slices,
         )
         for resource_name in gpu_resources(node)
     )
@@ -102,13 +114,13 @@ def node_capacities(
 
 def gpu_resources(node: Mapping[str, Any]) -> tuple[str, ...]:
     """The GPU resources a node hands out, whole GPUs first; never none, so that it has a name."""
-    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    offered = allocatable(node)
     names = (
         GPU_RESOURCE,
         SHARED_GPU_RESOURCE,
-        *sorted(name for name in allocatable if name.startswith(MIG_RESOURCE_PREFIX)),
+        *sorted(name for name in offered if name.startswith(MIG_RESOURCE_PREFIX)),
     )
-    return tuple(name for name in names if whole(allocatable.get(name))) or (GPU_RESOURCE,)
+    return tuple(name for name in names if whole(offered.get(name))) or (GPU_RESOURCE,)
 
 
 _MEASUREMENTS = (CapacitySource.MEASURED, CapacitySource.STALE)
@@ -121,50 +133,27 @@ def _devices(
     at_least: int,
     *,
     stale: bool,
+    slices: Collection[ResourceSlice],
 ) -> tuple[tuple[Device, ...], CapacitySource]:
-    labels = _metadata(node).get("labels") or {}
     if gpunode is not None:
-        stale = stale or not _nvml_ready(gpunode)
+        stale = stale or not nvml_ready(gpunode)
         measured = measured_devices(gpunode.get("status") or {}, resource_name)
-        if any(device.total_bytes for device in measured) and _in_force(node, gpunode, stale=stale):
-            believed = tuple(_no_more_than_labelled(device, labels) for device in measured)
-            if _agree(believed, labels):
+        if any(device.total_bytes for device in measured) and in_force(node, gpunode, stale=stale):
+            believed = tuple(_no_more_than_labelled(device, labels(node)) for device in measured)
+            if _agree(believed, labels(node)):
                 return believed, CapacitySource.STALE if stale else CapacitySource.MEASURED
+    sliced = sliced_devices(slices, resource_name, host_memory_bytes(node))
+    if sliced:
+        return sliced, CapacitySource.RESOURCE_SLICE
     published = published_devices(
-        labels,
+        labels(node),
         resource_name,
-        host_memory_bytes=whole(((node.get("status") or {}).get("capacity") or {}).get("memory")),
+        host_memory_bytes=host_memory_bytes(node),
         at_least=at_least,
     )
     if published:
         return published.devices, published.source
     return (), CapacitySource.CATALOGUE
-
-
-def _in_force(node: Mapping[str, Any], gpunode: Mapping[str, Any], *, stale: bool) -> bool:
-    """Whether a measurement is of this machine, and, when the agent is silent, of this boot."""
-    uid = _metadata(node).get("uid")
-    owners = [owner.get("uid") for owner in _metadata(gpunode).get("ownerReferences") or ()]
-    if uid and owners and uid not in owners:
-        return False
-    if not stale:
-        return True
-    status = gpunode.get("status") or {}
-    boot_id = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
-    driver = (_metadata(node).get("labels") or {}).get("nvidia.com/cuda.driver-version.full")
-    return boot_id in (None, "", status.get("bootId")) and driver in (
-        None,
-        "",
-        (status.get("driver") or {}).get("version"),
-    )
-
-
-def _nvml_ready(gpunode: Mapping[str, Any]) -> bool:
-    return all(
-        condition.get("status") == "True"
-        for condition in (gpunode.get("status") or {}).get("conditions") or ()
-        if condition.get("type") == "NVMLReady"
-    )
 
 
 def _agree(devices: tuple[Device, ...], labels: Mapping[str, str]) -> bool:
@@ -193,9 +182,9 @@ def _no_more_than_labelled(device: Device, labels: Mapping[str, str]) -> Device:
     )
 
 
-def _less_what_the_host_keeps(device: Device, status: Mapping[str, Any]) -> Device:
+def _less_what_the_host_keeps(device: Device, node: Mapping[str, Any]) -> Device:
     """Unified memory: what the kubelet does not give to pods is taken on the GPU too."""
-    allocatable_bytes = whole((status.get("allocatable") or {}).get("memory"))
+    allocatable_bytes = whole(allocatable(node).get("memory"))
     if not device.unified or not allocatable_bytes:
         return device
     kept_bytes = max(0, device.total_bytes - allocatable_bytes)
@@ -211,25 +200,3 @@ def _nvlink(devices: tuple[Device, ...], gpunode: Mapping[str, Any] | None) -> b
         return nvlink_connects_all(gpunode.get("status") or {})
     rows = [resolve_product(device.product) for device in devices if not device.mig_profile]
     return len(rows) > 1 and all(row is not None and row.nvlink for row in rows)
-
-
-def _is_ready(status: Mapping[str, Any]) -> bool:
-    return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in status.get("conditions") or ()
-    )
-
-
-def _taints(node: Mapping[str, Any]) -> tuple[Taint, ...]:
-    return tuple(
-        Taint(
-            key=taint.get("key", ""),
-            value=taint.get("value") or "",
-            effect=taint.get("effect", "NoSchedule"),
-        )
-        for taint in (node.get("spec") or {}).get("taints") or ()
-    )
-
-
-def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    return manifest.get("metadata") or {}

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.api.model_deployment import Allocation, ModelDeployment
 from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
 from shipfitter.decide.world import LivePod, World
 
@@ -29,6 +29,8 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
 
 
 def _usable(resource: ModelDeployment, node: NodeCapacity) -> bool:
+    if node.by_claim != (resource.spec.gpus.allocation is Allocation.DRA):
+        return False
     wanted = resource.spec.placement.node_selector.items()
     if any(node.labels.get(key) != value for key, value in wanted):
         return False

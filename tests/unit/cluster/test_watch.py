@@ -239,3 +239,19 @@ def test_what_is_learnt_while_a_list_is_read_outlives_it(client):
     watch.learn(gpu_node("b", 3, resourceVersion="13"))
     watch.store.end_list("11")
     assert watch.store.items() == {"a": 2, "b": 3}
+
+
+def test_a_kind_that_not_every_cluster_has_is_not_waited_for(api, watching, caplog):
+    api.refuse("GET", "gpunodes", RefusedError(404, "the server could not find it"))
+    watch, heard = watching(optional=True)
+    assert watch.synced.wait(5)
+    assert (len(watch.store), heard, watch.alive) == (0, [], True)
+    assert not caplog.records, "most clusters are so: no news"
+
+
+def test_what_we_may_not_read_is_told_once_and_done_without(api, watching, caplog):
+    api.refuse("GET", "gpunodes", RefusedError(403, "gpunodes is forbidden"))
+    watch, _ = watching(optional=True)
+    assert watch.synced.wait(5)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "forbidden" in caplog.text
