@@ -27,6 +27,14 @@ class GoneError(Exception):
     """The ModelDeployment exists no more."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """How one look went."""
+
+    again_after_seconds: float | None = None  # None: the steady round is soon enough
+    changed: bool = False  # something was written
+
+
 @dataclass(slots=True, kw_only=True)
 class Reconciler:
     """Makes the cluster agree with one ModelDeployment at a time."""
@@ -37,11 +45,11 @@ class Reconciler:
     applier: Applier
     events: EventPoster
     decide: Decide
-    # Deciding and applying is one step for all deployments, so that no two count the same GPU.
+    # One decides at a time, and what it decided counts from then on: no two count the same GPU.
     planning: threading.Lock = field(default_factory=threading.Lock)
 
-    def reconcile(self, key: Key) -> float | None:
-        """Seconds until the next look, where one is wanted sooner than the steady round.
+    def reconcile(self, key: Key) -> Pass:
+        """The cluster agrees with the deployment, as far as it can now.
 
         Raises GoneError where there is nothing to reconcile, ApiError where the cluster refuses.
         """
@@ -49,15 +57,19 @@ class Reconciler:
         if body is None:
             raise GoneError
         if "deletionTimestamp" in body["metadata"]:
-            return None  # what we made goes with it, by its owner references
+            return Pass()  # what we made goes with it, by its owner references
         resolved = self.models.resolve(key, body)
         if resolved.pending:
-            return PENDING_SECONDS
-        self.observer.foreign.used()  # may take long: not while others wait to decide
+            return Pass(again_after_seconds=PENDING_SECONDS)
+        own = self.observer.own_state(key, body)
         with self.planning:
-            outcome = self.decide(body, self.observer.world(key, body, resolved.models))
-            refused = self._apply(key, outcome)
-        self._report(key, body, outcome)
+            outcome = self.decide(body, self.observer.world(key, own, resolved.models))
+            self.observer.promise(key, own, outcome)
+        changed, refused = self._apply(key, outcome)
+        changed |= self._report(key, body, outcome)
+        if self.observer.calibrations is not None:
+            for update in outcome.calibrations:
+                self.observer.calibrations.write(update)
         if refused is not None:
             if not refused.retryable:
                 reason = "NameTaken" if refused.reason == "NameTaken" else "ApplyRefused"
@@ -66,27 +78,31 @@ class Reconciler:
             raise refused
         self.applier.delete(key, outcome.deletes)
         looks = (outcome.requeue_after_seconds, resolved.retry_after_seconds)
-        return min((seconds for seconds in looks if seconds is not None), default=None)
+        again = min((seconds for seconds in looks if seconds is not None), default=None)
+        return Pass(again_after_seconds=again, changed=changed or bool(outcome.deletes))
 
     def forget(self, key: Key) -> None:
         """The ModelDeployment is gone."""
         self.models.forget(key)
         self.applier.forget(key)
 
-    def _apply(self, key: Key, outcome: Outcome) -> ApiError | None:
-        """The refusal that ended it; the status is written all the same, for it says why."""
+    def _apply(self, key: Key, outcome: Outcome) -> tuple[bool, ApiError | None]:
+        """Whether something was sent, and the refusal that ended it: the status comes first."""
         try:
-            self.applier.apply(key, outcome.applies)
+            return self.applier.apply(key, outcome.applies), None
         except ApiError as error:
-            return error
-        return None
+            return True, error
+        finally:
+            self.observer.promises.withdraw(key)
 
-    def _report(self, key: Key, body: Mapping[str, Any], outcome: Outcome) -> None:
-        if outcome.status is not None and self.applier.write_status(body, outcome.status):
+    def _report(self, key: Key, body: Mapping[str, Any], outcome: Outcome) -> bool:
+        told = outcome.status is not None and self.applier.write_status(body, outcome.status)
+        if told and outcome.status is not None:
             for line in condition_changes(body.get("status") or {}, outcome.status):
                 log.info("%s: %s", key, line)
         for notice in outcome.notices:
             self.events.post(body, notice)
+        return told
 
 
 def condition_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from shipfitter.cluster.apply import Applier
 from shipfitter.cluster.caches import Caches
+from shipfitter.cluster.calibrations import Calibrations
 from shipfitter.cluster.client import Client
+from shipfitter.cluster.engines import Engines, Read
 from shipfitter.cluster.events import EventPoster
 from shipfitter.cluster.failures import UNREACHABLE, ApiError
 from shipfitter.cluster.free_gpus import ForeignUse
@@ -16,7 +18,7 @@ from shipfitter.cluster.kept_facts import KeptFacts
 from shipfitter.cluster.model_facts import Fetch, ModelCache
 from shipfitter.cluster.observe import Observer
 from shipfitter.cluster.queue import Key, WorkQueue
-from shipfitter.cluster.reconcile import Decide, GoneError, Reconciler
+from shipfitter.cluster.reconcile import Decide, GoneError, Pass, Reconciler
 from shipfitter.decide.world import Settings
 
 WORKERS = 4
@@ -24,6 +26,8 @@ BURST_SECONDS = 0.2  # changes of one deployment's objects come in bursts; one l
 FAN_OUT = Key("", "")  # stands for "all of them, once the nodes are quiet"
 # Nodes that never come to rest must not keep plans waiting for ever.
 MOST_SETTLING_TIMES = 6
+PATIENCE_GROWTH = 1.5
+MOST_PATIENCE_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +42,7 @@ class Runtime:
         decide: Decide,
         fetch: Fetch,
         settings: Settings,
+        read_engine: Read | None = None,
         namespaces: Sequence[str] = (),
         instance: str = "shipfitter",
         may_act: Callable[[], bool] = lambda: True,
@@ -63,6 +68,8 @@ class Runtime:
                 caches=self.caches,
                 foreign=ForeignUse(client, own_namespaces=own_namespaces, clock=clock),
                 settings=settings,
+                engines=Engines(read_engine, on_news=self.queue.add, clock=clock),
+                calibrations=Calibrations(client, clock=clock),
             ),
             models=ModelCache(
                 KeptFacts(client),
@@ -77,6 +84,7 @@ class Runtime:
         )
         self._keys: dict[Key, Any] = {}  # every ModelDeployment, with what of it wakes us
         self._looking_again: set[Key] = set()  # those that wait for something
+        self._quiet: dict[Key, int] = {}  # looks in a row that found nothing to do
         self._unrest_began: float | None = None
         self._unrest_ended = 0.0
         self._away = False  # the API server did not answer the last time
@@ -136,10 +144,11 @@ class Runtime:
     def _reconcile(self, key: Key) -> None:
         self._looking_again.add(key)  # also while it decides: what changes then is not lost
         try:
-            again = self.reconciler.reconcile(key)
+            done = self.reconciler.reconcile(key)
         except GoneError:
             self.reconciler.forget(key)
             self._looking_again.discard(key)
+            self._quiet.pop(key, None)
             self.queue.forget(key)
         except ApiError as error:
             wait = self.queue.failed(
@@ -150,10 +159,22 @@ class Runtime:
             wait = self.queue.failed(key)
             log.exception("%s: a mistake of ours; next try in %.0f s", key, wait)
         else:
-            if again is None:
+            if done.again_after_seconds is None:
                 self._looking_again.discard(key)
             self._away = False
-            self.queue.done(key, again_after_seconds=again)
+            self.queue.done(key, again_after_seconds=self._patience(key, done))
+
+    def _patience(self, key: Key, done: Pass) -> float | None:
+        """The wait a decision asked for, growing while looking again finds nothing to do.
+
+        Changes wake a key at once; looking on the clock alone is for what only time brings.
+        """
+        asked = done.again_after_seconds
+        quiet = 0 if done.changed or asked is None else self._quiet.get(key, 0) + 1
+        self._quiet[key] = quiet
+        if asked is None:
+            return None
+        return max(asked, min(asked * PATIENCE_GROWTH**quiet, MOST_PATIENCE_SECONDS))
 
     def _tell(self, key: Key, error: ApiError, wait_seconds: float) -> None:
         """A line for each failure, but one for all while the API server is away."""

@@ -78,6 +78,8 @@ class OwnPod:
     exit_code: int | None = None
     terminating: bool = False
     address: str = ""
+    created: str = ""
+    ended_reason: str = ""
 
     @property
     def ended(self) -> bool:
@@ -111,6 +113,8 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         exit_code=last.get("exitCode"),
         terminating="deletionTimestamp" in metadata,
         address=status.get("podIP") or "",
+        created=metadata.get("creationTimestamp") or "",
+        ended_reason=last.get("reason") or "",
     )
 
 

@@ -17,6 +17,7 @@ from shipfitter.cluster.failures import ApiError, ClusterUnreachableError
 from shipfitter.cluster.lease import LeaderLease
 from shipfitter.cluster.runtime import Runtime
 from shipfitter.decide import decide
+from shipfitter.engine import read_capacity
 from shipfitter.errors import UserError
 from shipfitter.operator import resource
 from shipfitter.operator.configuration import Configuration, environment, read_configuration
@@ -56,6 +57,7 @@ class Process:
             client,
             decide=decide,
             fetch=fetch_or_known,
+            read_engine=read_capacity,
             settings=configuration.settings,
             namespaces=configuration.watch_namespaces,
             instance=configuration.identity,
