@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from builders_models import MODELS, config_of, stored_bytes_of
+from builders_models import MODELS
 from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu
 from shipfitter.core.gpus import resolve_product
 from shipfitter.core.loading import loaded_as
@@ -20,6 +20,7 @@ from shipfitter.core.weights import ParallelLayout
 from shipfitter.units import GIB
 
 ROWS = Path(__file__).parent / "observations.jsonl"
+OWN_MODELS = Path(__file__).parent / "models"  # beside those that other tests use
 NVML_OF_CUDA_TOTAL = 1.012  # what a card without a catalogue row is sold as
 
 
@@ -31,7 +32,7 @@ class Observation:
     source: str
     gpus: int
     outcome: str  # Started, or the refusal
-    model: str | None = None  # under tests/data/models; None: nobody published its config
+    model: str | None = None  # its file's name; None: nobody published its config
     version: str | None = None
     version_guessed: bool = False  # by the date or the era of the log
     gpu: str | None = None  # a product of the catalogue
@@ -62,17 +63,26 @@ def observations() -> tuple[Observation, ...]:
 
 
 @cache
+def model_file(name: str) -> dict[str, Any]:
+    """Config and checkpoint bytes of a model, by the name of its file."""
+    own = OWN_MODELS / f"{name}.json"
+    return json.loads((own if own.exists() else MODELS / f"{name}.json").read_text())
+
+
+@cache
 def facts_of_row(model: str, dtype: str, quantization: str | None) -> ModelFacts:
     """The model as its flags make the engine hold it."""
-    facts = model_facts(config_of(model), name=model, checkpoint_bytes=stored_bytes_of(model))
+    file = model_file(model)
+    stored_bytes = file["weights"]["total_bytes"]
+    facts = model_facts(file["config"], name=model, checkpoint_bytes=stored_bytes)
     online = quantization if quantization in ("fp8",) else None
     return loaded_as(facts, dtype={"half": "float16"}.get(dtype, dtype), quantization=online)
 
 
 def bytes_are_stated(model: str) -> bool:
     """Whether anything tells the size of the checkpoint or how it is quantised."""
-    config = json.loads((MODELS / f"{model}.json").read_text())["config"]
-    return stored_bytes_of(model) is not None or "quantization_config" in config
+    file = model_file(model)
+    return file["weights"]["total_bytes"] is not None or "quantization_config" in file["config"]
 
 
 def gpu_of(row: Observation) -> Gpu | None:
