@@ -52,8 +52,9 @@ class Applier:
         self._lock = threading.Lock()
         self._written: dict[Key, dict[tuple[str, str, str], _Written]] = {}
 
-    def apply(self, key: Key, applies: tuple[Apply, ...]) -> None:
-        """All manifests are in force; the first that is refused ends it."""
+    def apply(self, key: Key, applies: tuple[Apply, ...]) -> bool:
+        """All manifests are in force; True where one had to be sent. A refusal ends it."""
+        sent = False
         scales = {_place(each): each.manifest for each in applies if each.manager != MANAGER}
         for each in sorted(applies, key=_rank):
             manifest = dict(each.manifest)
@@ -61,7 +62,8 @@ class Applier:
             if each.manager == MANAGER and _place(each) in scales and not self._known(manifest):
                 # Created without a scale it would start with one replica, wanted or not.
                 manifest = merged(manifest, scales[_place(each)])
-            self._apply_one(key, manifest, each.manager)
+            sent |= self._apply_one(key, manifest, each.manager)
+        return sent
 
     def delete(self, key: Key, deletes: tuple[Delete, ...]) -> None:
         """The objects are going; those of another incarnation stay."""
@@ -103,7 +105,7 @@ class Applier:
         with self._lock:
             self._written.pop(key, None)
 
-    def _apply_one(self, key: Key, manifest: Mapping[str, Any], manager: str) -> None:
+    def _apply_one(self, key: Key, manifest: Mapping[str, Any], manager: str) -> bool:
         kind, name = kind_of(manifest), manifest["metadata"]["name"]
         place = (kind.kind, name, manager)
         digest = _digest(manifest)
@@ -112,10 +114,10 @@ class Applier:
             written = self._written.setdefault(key, {}).get(place)
         if written is not None and written.digest == digest:
             if known is not None and known.wish == written.wish:
-                return
+                return False
             fresh = self._clock() - written.at_seconds < UNWATCHED_SECONDS
             if known is None and not self._caches.watches(kind) and fresh:
-                return
+                return False
         before = known.wish if known is not None else written.wish if written else None
         if before is None:
             before = self._wish_of_live(key, manifest)
@@ -126,6 +128,7 @@ class Applier:
             self._written.setdefault(key, {})[place] = _Written(digest, after, self._clock())
         if before != after:
             log.info("%s: %s %s %s", key, "changed" if before else "created", kind.kind, name)
+        return True
 
     def _wish_of_live(self, key: Key, manifest: Mapping[str, Any]) -> str | None:
         """What is there under a name we are about to write for the first time."""

@@ -48,6 +48,10 @@ class ForeignUse:
                 self._listed_at = self._clock()
             return self._used
 
+    def known(self) -> Used:
+        """The last answer, whatever its age."""
+        return self._used
+
     def _list(self) -> Used:
         used: dict[str, Counter[str]] = {}
         for page in self._client.pages(POD, query={"fieldSelector": HOLDING}):

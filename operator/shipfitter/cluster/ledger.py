@@ -1,15 +1,74 @@
 """GPUs that are promised but not yet held: replicas we asked for and the scheduler has not placed.
 
-Without it two deployments decided one after the other would count the same free GPU.
+Without it two deployments decided one after the other would count the same free GPU. From the
+decision until the API server has its workloads, a promise stands in memory alone.
 """
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shipfitter.cluster.trim import OwnPod, OwnWorkload
+from shipfitter.cluster.queue import Key
+from shipfitter.cluster.trim import OwnPod, OwnWorkload, own_workload
 from shipfitter.core.capacity import NodeCapacity
+from shipfitter.decide.world import Apply
+
+
+class Promises:
+    """Workloads that were decided and are being written, by deployment."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[Key, tuple[OwnWorkload, ...]] = {}
+
+    def make(self, key: Key, workloads: tuple[OwnWorkload, ...]) -> None:
+        """Other deployments count these from now on."""
+        with self._lock:
+            self._made[key] = workloads
+
+    def withdraw(self, key: Key) -> None:
+        """The API server has them, or they came to nothing."""
+        with self._lock:
+            self._made.pop(key, None)
+
+    def over(self, known: Iterable[OwnWorkload], *, but_for: Key) -> list[OwnWorkload]:
+        """The known workloads of all other deployments, as they will be."""
+        with self._lock:
+            made = {
+                (each.namespace, each.name): each
+                for key, workloads in self._made.items()
+                for each in workloads
+                if key != but_for
+            }
+        others = {
+            (each.namespace, each.name): each
+            for each in known
+            if (each.namespace, each.owner) != but_for
+        }
+        return list((others | made).values())
+
+
+def promised(
+    key: Key, applies: Iterable[Apply], known: Mapping[str, OwnWorkload]
+) -> tuple[OwnWorkload, ...]:
+    """The workloads as the manifests will leave them; `known` by name is what they change."""
+    wished = dict(known)
+    for each in sorted(applies, key=lambda each: each.manager != "shipfitter"):
+        manifest = each.manifest
+        name, spec = manifest["metadata"]["name"], manifest.get("spec") or {}
+        if manifest["kind"] != "Deployment":
+            continue
+        if "template" in spec:
+            before = wished.get(name)
+            placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": key.namespace}}
+            wished[name] = own_workload(placed)
+            if before is not None and "replicas" not in spec:
+                wished[name] = replace(wished[name], replicas=before.replicas)
+        if "replicas" in spec and name in wished:
+            wished[name] = replace(wished[name], replicas=int(spec["replicas"]))
+    return tuple(wished.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,6 +83,7 @@ class ModelCache:
         self._clock = clock
         self._lock = threading.Lock()
         self._questions: dict[ModelKey, _Question] = {}
+        self._inline: dict[Key, tuple[Any, dict[str, Found]]] = {}
         self._slots = threading.BoundedSemaphore(FETCHES_AT_ONCE)
 
     def resolve(self, key: Key, body: Mapping[str, Any]) -> Resolved:
@@ -92,7 +93,7 @@ class ModelCache:
         for choice in _choices(body):
             uri, revision = canonical_uri(choice["uri"]), str(choice.get("revision") or "")
             if choice.get("facts") is not None:
-                models[uri] = _inline(uri, choice["facts"])
+                models[uri] = self._inline_facts(key, body, uri, choice["facts"])
                 continue
             known: Found | None = self._kept.facts(body, (uri, revision))
             if known is None and hub_repository(uri) is None:
@@ -112,7 +113,20 @@ class ModelCache:
         with self._lock:
             for question in self._questions.values():
                 question.waiting.discard(key)
+            self._inline.pop(key, None)
         self._kept.forget(key)
+
+    def _inline_facts(self, key: Key, body: Mapping[str, Any], uri: str, facts: Any) -> Found:
+        """Facts that the user wrote out; computed once for each version of the spec."""
+        metadata = body["metadata"]
+        version = (metadata.get("uid"), metadata.get("generation"))
+        with self._lock:
+            known_version, found = self._inline.get(key, (None, {}))
+            if known_version != version:
+                self._inline[key] = (version, found := {})
+        if uri not in found:
+            found[uri] = _inline(uri, facts)
+        return found[uri]
 
     def _ask(
         self, key: Key, body: Mapping[str, Any], model: ModelKey

@@ -16,10 +16,10 @@ from shipfitter.cluster.kinds import CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, OWNER
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
-from shipfitter.core.capacity import NodeCapacity
 from shipfitter.core.calibrate import CalibrationKey, Learning
-from shipfitter.status.pods import ObservedEngine
+from shipfitter.core.capacity import NodeCapacity
 from shipfitter.decide.world import LivePod, LiveWorkload, Outcome, Settings, World
+from shipfitter.status.pods import ObservedEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
