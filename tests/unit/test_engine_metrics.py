@@ -13,15 +13,18 @@ NEW = (
 OLD = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",num_gpu_blocks="1000"} 1.0\n'
 
 
-@pytest.mark.parametrize(
-    ("page", "want"),
-    [
-        pytest.param(NEW, ObservedEngine(num_gpu_blocks=2422, kv_cache_tokens=38_752, max_concurrency=2.23), id="tokens are stated since 0.24"),
-        pytest.param(OLD, ObservedEngine(num_gpu_blocks=1000, kv_cache_tokens=16_000, max_concurrency=0.0), id="before, blocks times their size"),
-        pytest.param(NEW + OLD, ObservedEngine(num_gpu_blocks=1000, kv_cache_tokens=16_000, max_concurrency=0.0), id="the engine with fewest blocks counts"),
-        pytest.param("vllm:num_requests_running 0\n", None, id="nothing is said yet"),
-        pytest.param('vllm:cache_config_info{num_gpu_blocks="None"} 1.0\n', None, id="not known yet"),
-    ],
-)  # fmt: skip
-def test_the_cache_is_read_from_the_metrics(page, want):
-    assert parse_capacity(page) == want
+FEWEST = ObservedEngine(num_gpu_blocks=1000, kv_cache_tokens=16_000, max_concurrency=0.0)
+STATED = ObservedEngine(num_gpu_blocks=2422, kv_cache_tokens=38_752, max_concurrency=2.23)
+PAGES = {
+    "tokens are stated since 0.24": (NEW, STATED),
+    "before, blocks times their size": (OLD, FEWEST),
+    "of several engines the one with fewest blocks counts": (NEW + OLD, FEWEST),
+    "nothing is said yet": ("vllm:num_requests_running 0\n", None),
+    "not known yet": ('vllm:cache_config_info{num_gpu_blocks="None"} 1.0\n', None),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_cache_is_read_from_the_metrics(page):
+    text, want = PAGES[page]
+    assert parse_capacity(text) == want
