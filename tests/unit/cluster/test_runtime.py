@@ -6,6 +6,7 @@ import time
 import pytest
 
 from shipfitter.cluster.queue import Key
+from shipfitter.cluster.reconcile import Pass
 from shipfitter.cluster.runtime import FAN_OUT, Runtime
 from shipfitter.decide.world import Delete, Notice, Outcome, Settings
 from unit.cluster.builders import (
@@ -397,3 +398,41 @@ def test_a_free_gpu_count_knows_other_peoples_pods(api, start, decider):
     eventually(lambda: reason(api) == "DoesNotFit")
     (node,) = decider.seen()[-1].nodes
     assert node.used_gpus == 2
+
+
+def test_looking_again_gets_rarer_while_nothing_changes(start):
+    runtime = start()
+    quiet = Pass(again_after_seconds=5.0)
+    waits = [runtime._patience(KEY, quiet) for _ in range(6)]
+    assert waits == [7.5, 11.25, 16.875, 25.3125, 30.0, 30.0]
+    assert runtime._patience(KEY, Pass(again_after_seconds=5.0, changed=True)) == 5.0
+    assert runtime._patience(KEY, Pass(again_after_seconds=300.0)) == 300.0
+    assert runtime._patience(KEY, Pass()) is None
+
+
+def test_while_one_is_being_written_another_counts_its_gpus(api, client, decider):
+    api.put("nodes", gpu_node(gpus=1))
+    writing, go_on = threading.Event(), threading.Event()
+
+    class SlowClient:
+        def __getattr__(self, name):
+            return getattr(client, name)
+
+        def apply(self, manifest, *, manager):
+            writing.set()
+            assert go_on.wait(10)
+            return client.apply(manifest, manager=manager)
+
+    slow = Runtime(SlowClient(), decide=decider, fetch=lambda uri, **_: None, settings=Settings())
+    slow.start()
+    try:
+        create(api, slow)
+        assert writing.wait(10)
+        create(api, slow, "qwen")
+        eventually(lambda: reason(api, "qwen") == "DoesNotFit")
+        go_on.set()
+        eventually(lambda: reason(api) == "Fits")
+    finally:
+        go_on.set()
+        slow.stop()
+        api.drop_watches()
