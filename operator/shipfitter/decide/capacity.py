@@ -48,8 +48,7 @@ def _tolerated(resource: ModelDeployment, taint: Taint) -> bool:
     )
 
 
-def waiting_for_gpu(pods: Iterable[LivePod]) -> tuple[LivePod, ...]:
-    """Pods the scheduler finds no GPU for."""
-    return tuple(
-        pod for pod in pods if pod.waiting_for_gpu_since is not None and not pod.terminating
-    )
+def stranded(pods: Iterable[LivePod]) -> bool:
+    """Whether nothing runs because the scheduler finds no GPU for any pod."""
+    live = [pod for pod in pods if not pod.terminating]
+    return bool(live) and all(pod.waiting_for_gpu_since is not None for pod in live)

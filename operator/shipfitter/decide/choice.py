@@ -8,7 +8,7 @@ from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.plan import NoFit, Plan, Sizing, VariantPlan, solve
 from shipfitter.core.sizing import holds
-from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, changes, gain
+from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, changes, gain, start
 from shipfitter.status.conditions import Condition, find, seconds_of
 
 
@@ -42,8 +42,12 @@ def choose(
     resizing: Resizing,
     prior_conditions: tuple[Mapping[str, Any], ...],
     now_seconds: float,
+    stranded: bool = False,
 ) -> Choice:
-    """Keep what still works unless the gain is worth it; never give up what runs for nothing."""
+    """Keep what still works unless the gain is worth it; never give up what runs for nothing.
+
+    `stranded`: nothing runs, for its pods find no GPU; then any plan that could start now is a gain.
+    """
     fresh = solve(intent, pools)
     if kept is None:
         return _first(fresh)
@@ -54,6 +58,8 @@ def choose(
     if isinstance(fresh, NoFit):
         return _keep(standing, _holds())
     running, wish = standing.variants[0].sizing, fresh.variants[0].sizing
+    if stranded and running.pool.name != wish.pool.name:
+        return _weigh(standing, fresh, start(running, wish), resizing, waiting)
     if not changes(running, wish):
         return _keep(standing, _holds())
     return _weigh(standing, fresh, gain(intent, running, wish), resizing, waiting)
@@ -151,7 +157,7 @@ def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: 
     enough = offered.percent >= max(resizing.minimum_gain_percent, 1e-9)
     if not (room and enough) or resizing.mode == "Off":
         return _keep(kept, _holds())
-    message = f"{offered.sentence} would bring {_brings(offered.percent)}"
+    message = f"{offered.sentence} would bring {_brings(offered)}"
     if resizing.mode == "Recommend":
         return _keep(kept, Condition("Drifted", True, "ResizeRecommended", message))
     left = waiting.left("ResizePending", resizing.stabilization_seconds)
@@ -163,12 +169,15 @@ def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: 
         adopted=True,
         planned=_planned(fresh),
         drifted=_holds(),
-        reason=f"{offered.sentence}: {_brings(offered.percent)}",
+        reason=f"{offered.sentence}: {_brings(offered)}",
     )
 
 
-def _brings(percent: float) -> str:
+def _brings(offered: Gain) -> str:
     """The gain in words: a share while small, a factor when large."""
+    percent = offered.percent
+    if offered.starts:
+        return "a start, while its pods wait for GPUs that others hold"
     if percent >= PREFERRED_MODEL_PERCENT:
         return "the model that is preferred"
     if percent >= 100:

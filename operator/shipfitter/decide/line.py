@@ -11,7 +11,7 @@ from shipfitter.core.engines import EngineVersion
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
-from shipfitter.decide.capacity import pools_for
+from shipfitter.decide.capacity import pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
@@ -122,6 +122,7 @@ def _decided(case: Case) -> Outcome:
         resizing=_resizing(resource, world, recovery),
         prior_conditions=prior.conditions,
         now_seconds=world.now_seconds,
+        stranded=stranded(world.pods),
     )
     choice, recovery = _after_refusals(case, choice, recovery, intent, pools)
     written = manifests(resource, world, prior, choice, inputs=inputs, image=engine.image)

@@ -13,6 +13,7 @@ from shipfitter.core.step_down import step_down
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.resize import changes
 from shipfitter.status.conditions import Condition, seconds_of, timestamp
+from shipfitter.status.engine_words import spoken
 from shipfitter.status.pods import LivePod
 
 MOST_ATTEMPTS = 5
@@ -129,7 +130,7 @@ def answered(
     stepped = Recovery(
         inputs_hash=recovery.inputs_hash,
         attempts=attempts,
-        last_error=refusal.message.strip()[:1024],
+        last_error=spoken(refusal),
         next_attempt_at=timestamp(now_seconds + delay),
         bounds=bounds,
     )

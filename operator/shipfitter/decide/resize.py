@@ -15,6 +15,7 @@ class Gain:
 
     percent: float
     sentence: str  # "max_model_len 16384 → 131072, max_num_seqs 16 → 96"
+    starts: bool = False  # the running plan finds no GPU, the fresh one does
 
 
 def gain(intent: Intent, running: Sizing, fresh: Sizing) -> Gain:
@@ -30,6 +31,12 @@ def gain(intent: Intent, running: Sizing, fresh: Sizing) -> Gain:
     if running.model.uri in uris and uris.index(fresh.model.uri) < uris.index(running.model.uri):
         percent = max(percent, PREFERRED_MODEL_PERCENT)
     return Gain(percent, changes(running, fresh))
+
+
+def start(waiting: Sizing, fresh: Sizing) -> Gain:
+    """Nothing runs and something could: worth any numbers."""
+    pools = f"pool {waiting.pool.name} → {fresh.pool.name}"
+    return Gain(PREFERRED_MODEL_PERCENT, changes(waiting, fresh) or pools, starts=True)
 
 
 def _value(intent: Intent, sizing: Sizing) -> float:

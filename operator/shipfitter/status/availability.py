@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from shipfitter.core.engine_log import read_last_words
 from shipfitter.status.conditions import Condition
-from shipfitter.status.engine_words import advice_for
+from shipfitter.status.engine_words import advice_for, spoken
 from shipfitter.status.pods import LivePod
-
-LONGEST_LAST_WORDS = 600
 
 
 def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str) -> Condition:
@@ -36,8 +34,7 @@ def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
         if refusal is None:
             return "EngineFailed", f"{pod.name} ended without a word"
         advice = advice_for(refusal)
-        words = refusal.message.strip()[:LONGEST_LAST_WORDS]
-        return advice.reason, f"{pod.name} ended: {words}; {advice.advice}"
+        return advice.reason, f"{pod.name} ended: {spoken(refusal)}; {advice.advice}"
     return None
 
 

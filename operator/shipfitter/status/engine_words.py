@@ -54,6 +54,19 @@ ADVICE: dict[Refusal, Advice] = {
 OTHER = Advice("EngineFailed", "kubectl logs --previous shows the rest")
 
 
+# Where the engine's own advice begins: ours follows, and conditions are short.
+_ENGINES_ADVICE = ("Try increasing", "Please try", "Decrease GPU memory", "See https", "Executor")
+LONGEST_WORDS = 600
+
+
+def spoken(refusal: EngineRefusal) -> str:
+    """The engine's sentence with its figures, without its advice."""
+    words = refusal.message.strip()
+    for start in _ENGINES_ADVICE:
+        words = words.partition(start)[0]
+    return words.strip(" .")[:LONGEST_WORDS] or refusal.message.strip()[:LONGEST_WORDS]
+
+
 def advice_for(refusal: EngineRefusal) -> Advice:
     """What to make of a refusal."""
     return ADVICE.get(refusal.kind, OTHER)
