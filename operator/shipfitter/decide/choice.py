@@ -46,7 +46,7 @@ def choose(
 ) -> Choice:
     """Keep what still works unless the gain is worth it; never give up what runs for nothing.
 
-    `stranded`: nothing runs, for its pods find no GPU; then any plan that could start now is a gain.
+    `stranded`: nothing runs, for its pods find no GPU: any plan that could start now is a gain.
     """
     fresh = solve(intent, pools)
     if kept is None:

@@ -1,6 +1,7 @@
 """Stories of one decision, through the whole pure line."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,38 @@ def test_an_old_variant_without_wish_or_pods_is_deleted():
         small, big, workloads=(gone, as_live(deployment)), pods=(serving(name, "b"),)
     )
     assert [delete.name for delete in done.deletes] == [settled.variant]
+
+
+def unplaced(settled):
+    """Its pods as the scheduler left them."""
+    return tuple(
+        replace(pod, ready=False, phase="Pending", node="", gpus=0, waiting_for_gpu_since=NOW)
+        for pod in settled.pods
+    )
+
+
+def test_pods_that_find_no_gpu_go_to_a_smaller_type_that_is_free():
+    taken, small = node("a", "L40S", used_gpus=1), node("b", "L4")
+    settled = Settled(node("a", "L40S"), **SOON)
+    late = settled.after(61, taken, small, pods=unplaced(settled))
+    assert variant(late)["gpuProduct"] == "NVIDIA-L4"
+    assert "wait for GPUs that others hold" in late.notices[0].message
+
+
+def test_pods_that_find_no_gpu_wait_where_nothing_else_is_free():
+    taken, small = node("a", "L40S", used_gpus=1), node("b", "L4", used_gpus=1)
+    settled = Settled(node("a", "L40S"), **SOON)
+    late = settled.after(61, taken, small, pods=unplaced(settled))
+    assert variant(late)["gpuProduct"] == "NVIDIA-L40S"
+    assert condition(late, "Ready")["reason"] == "WaitingForGpu"
+
+
+def test_one_replica_that_waits_is_no_reason_to_move_the_one_that_serves():
+    taken, small = node("a", "L40S", 2, used_gpus=2), node("b", "L4", 2)
+    settled = Settled(node("a", "L40S", 2), replicas=2, **SOON)
+    pods = (settled.pods[0], unplaced(settled)[1])
+    late = settled.after(61, taken, small, pods=pods)
+    assert variant(late)["gpuProduct"] == "NVIDIA-L40S"
 
 
 @pytest.mark.parametrize(
