@@ -5,7 +5,7 @@ import sys
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command. The long-running ones skip the command-line library: they start in pods."""
+    """Run a command. Those that start in pods skip the command-line library."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["operator"]:
         from shipfitter.operator import main as operator_main
@@ -15,6 +15,10 @@ def main(argv: list[str] | None = None) -> None:
         from shipfitter.agent import main as agent_main
 
         sys.exit(agent_main(arguments[1:]))
+    if arguments[:1] == ["inspect"]:
+        from shipfitter.cli.inspect_model import main as inspect_main
+
+        sys.exit(inspect_main(arguments[1:]))
     gc.disable()  # a command has ended before a collection pays
     from shipfitter.cli.app import app
 

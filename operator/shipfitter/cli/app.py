@@ -182,6 +182,52 @@ def estimate(
     sys.exit(run_estimate(question, output=str(output)))
 
 
+@app.command(name="compare-log")
+def compare_log(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The engine's output; - reads standard input.")
+    ],
+    model_facts: Annotated[
+        Path | None,
+        typer.Option(
+            "--model-facts",
+            metavar="FILE",
+            help='{"config": config.json, "weights": {"total_bytes": N}}; no hub is asked.',
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option("--gpu", metavar="PRODUCT[:COUNT]", help="Where the log does not name it."),
+    ] = None,
+    gpu_memory_mib: Annotated[
+        float | None,
+        typer.Option("--gpu-memory-mib", help="Total that CUDA sees, where the log has none."),
+    ] = None,
+    engine_version: Annotated[
+        str | None,
+        typer.Option("--engine-version", help="vLLM's release, where the log does not say it."),
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use only facts that are known without a hub.")
+    ] = False,
+    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TEXT,
+) -> None:
+    """Read a vLLM log of any release and print it against the prediction, line by line.
+
+    Exit code: 0 when the log said anything, 2 when it did not.
+    """
+    from shipfitter.cli.compare_log import Filling, run_compare_log
+
+    filling = Filling(
+        model_facts=model_facts,
+        gpu=gpu,
+        gpu_memory_mib=gpu_memory_mib,
+        engine_version=engine_version,
+        offline=offline,
+    )
+    sys.exit(run_compare_log(file, filling, output=str(output)))
+
+
 @app.command()
 def crd() -> None:
     """Print the CustomResourceDefinitions (kubectl apply --server-side -f -)."""
@@ -209,3 +255,8 @@ def operator() -> None:  # pragma: no cover - `main` takes it before the app doe
 @app.command(hidden=True, add_help_option=False)
 def agent() -> None:  # pragma: no cover - `main` takes it before the app does
     """Run the node agent (in its pod)."""
+
+
+@app.command(hidden=True, add_help_option=False)
+def inspect() -> None:  # pragma: no cover - `main` takes it before the app does
+    """Read a gated model or one on a claim (in a Job's pod)."""

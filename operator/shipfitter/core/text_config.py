@@ -9,7 +9,7 @@ from shipfitter.errors import UnknownArchitectureError
 # Where multimodal configs keep their language model, outermost first.
 # Source: transformers configuration_*.py of the wrappers; vLLM vllm/transformers_utils/config.py
 # get_hf_text_config.
-_NESTED = ("thinker_config", "text_config", "llm_config", "language_config")
+NESTED = ("thinker_config", "text_config", "llm_config", "language_config")
 
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("hidden_size", "n_embd", "d_model"),
@@ -65,12 +65,13 @@ class TextConfig:
                 "add it, or give spec.model.facts"
             )
         text: Mapping[str, Any] = config
-        for key in _NESTED:
+        for key in NESTED:
             inner = text.get(key)
             if isinstance(inner, Mapping):
                 text = inner
         model_type = str(text.get("model_type", ""))
-        filled = {**_DEFAULTS.get(model_type, {}), **text}
+        defaults = _DEFAULTS.get(model_type)
+        filled = {**defaults, **text} if defaults else text
         return cls(model=model, architecture=architectures[0], text=filled, whole=config)
 
     @property

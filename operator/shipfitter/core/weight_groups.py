@@ -63,7 +63,7 @@ def load(headers: Iterable[TensorHeader], rules: LoadRules) -> tuple[LoadedTenso
 
 
 def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
-    """Groups that share everything but bytes become one.
+    """Groups that share everything but bytes become one; the order of tensors does not matter.
 
     Small tensors lose their name: only a big allocation is rounded up noticeably.
     """
@@ -94,7 +94,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
             padded_multiple=key[6],
             loaded_bytes=size,
         )
-        for key, size in sums.items()
+        for key, size in sorted(sums.items())
         if size
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shipfitter.core.model import TensorHeader
-from shipfitter.errors import ModelNotFoundError
+from shipfitter.errors import ModelUnreadableError
 
 CONFIG_FILE = "config.json"
 INDEX_FILE = "model.safetensors.index.json"
@@ -34,17 +34,17 @@ class Checkpoint:
 def parse_json_object(content: bytes, *, where: str) -> dict[str, Any]:
     """The object a JSON file holds; `where` names file and model.
 
-    Raises ModelNotFoundError when it holds something else.
+    Raises ModelUnreadableError when it holds something else.
     """
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ModelNotFoundError(
+        raise ModelUnreadableError(
             f"{where}: this is no JSON ({str(error)[:200]}); publish the file again, or write the "
             "model's facts into spec.model.facts"
         ) from error
     if not isinstance(value, dict):
-        raise ModelNotFoundError(
+        raise ModelUnreadableError(
             f"{where}: a JSON object belongs here, got {type(value).__name__}; publish the file "
             "again, or write the model's facts into spec.model.facts"
         )
@@ -76,11 +76,11 @@ def weight_files(names: Collection[str], index: Mapping[str, Any] | None) -> tup
 def header_bytes(prefix: bytes, *, where: str) -> int:
     """The length of a safetensors header, from the first 8 bytes of the file.
 
-    Raises ModelNotFoundError for a file that is none.
+    Raises ModelUnreadableError for a file that is none.
     """
     length = int.from_bytes(prefix[:LENGTH_PREFIX_BYTES], "little")
     if len(prefix) < LENGTH_PREFIX_BYTES or not 2 <= length <= MAX_HEADER_BYTES:
-        raise ModelNotFoundError(
+        raise ModelUnreadableError(
             f"{where}: this is no safetensors file (it claims a header of {length} bytes); upload "
             "it again, or write the model's facts into spec.model.facts"
         )
@@ -90,7 +90,7 @@ def header_bytes(prefix: bytes, *, where: str) -> int:
 def parse_header(content: bytes, *, where: str) -> tuple[tuple[TensorHeader, ...], int]:
     """The tensors a safetensors header lists, and the bytes they take in the file.
 
-    Raises ModelNotFoundError for a header that cannot be meant.
+    Raises ModelUnreadableError for a header that cannot be meant.
     """
     header = parse_json_object(content, where=where)
     tensors: list[TensorHeader] = []
@@ -103,7 +103,7 @@ def parse_header(content: bytes, *, where: str) -> tuple[tuple[TensorHeader, ...
             shape = tuple(int(dimension) for dimension in entry["shape"])
             tensors.append(TensorHeader(str(name), str(entry["dtype"]), shape))
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelNotFoundError(
+            raise ModelUnreadableError(
                 f"{where}: tensor {name!r} has no dtype, shape and offsets; upload the file again, "
                 "or write the model's facts into spec.model.facts"
             ) from error

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shipfitter.core.model import TensorHeader
-from shipfitter.errors import ModelNotFoundError
+from shipfitter.errors import ModelNotFoundError, ModelUnreadableError
 from shipfitter.hub.checkpoint import (
     CONFIG_FILE,
     INDEX_FILE,
@@ -35,7 +35,7 @@ def read_checkpoint(path: str | Path, *, name: str | None = None) -> Checkpoint:
     stored_bytes = 0
     for file in files:
         if Path(file).name != file or not (folder / file).is_file():
-            raise ModelNotFoundError(
+            raise ModelUnreadableError(
                 f"{folder}: {INDEX_FILE} names {file!r}, which is not in the folder; copy the "
                 "checkpoint again, all its files"
             )
@@ -58,9 +58,11 @@ def _content(folder: Path, file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
+        way = "name the folder that holds config.json and the weights"
+        if isinstance(error, PermissionError):
+            way = "let everybody read the model's files"
         raise ModelNotFoundError(
-            f"{folder}: {file.name} cannot be read ({error.strerror}); name the folder that "
-            "holds config.json and the weights"
+            f"{folder}: {file.name} cannot be read ({error.strerror}); {way}"
         ) from error
 
 
@@ -71,5 +73,5 @@ def _read_header(file: Path) -> tuple[tuple[TensorHeader, ...], int]:
             return parse_header(opened.read(length), where=str(file))
     except OSError as error:
         raise ModelNotFoundError(
-            f"{file}: the file cannot be read ({error.strerror}); let this user read it"
+            f"{file}: the file cannot be read ({error.strerror}); let everybody read it"
         ) from error

@@ -18,6 +18,7 @@ from shipfitter.core.model_uri import ModelUri
 from shipfitter.errors import (
     HubUnavailableError,
     ModelNotFoundError,
+    TokenRefusedError,
     TokenRequiredError,
     UserError,
 )
@@ -76,8 +77,11 @@ def _by_status(error: HfHubHTTPError, uri: ModelUri, endpoint: str) -> UserError
             f"spec.model.uri; for a private one {_TOKEN_WAYS}"
         )
     if status in (401, 403):
-        wrong = "does not accept the token" if _sent_token(error) else "wants a token"
-        return TokenRequiredError(f"{uri}: {endpoint} {wrong} ({status}); {_TOKEN_WAYS}")
+        if _sent_token(error):
+            return TokenRefusedError(
+                f"{uri}: {endpoint} does not accept the token ({status}); {_TOKEN_WAYS}"
+            )
+        return TokenRequiredError(f"{uri}: {endpoint} wants a token ({status}); {_TOKEN_WAYS}")
     return _unavailable(uri, endpoint, f"it answers {status}")
 
 
@@ -87,7 +91,7 @@ def _sent_token(error: HfHubHTTPError) -> bool:
 
 def _gated(uri: ModelUri, *, has_token: bool) -> TokenRequiredError:
     if has_token:
-        return TokenRequiredError(
+        return TokenRefusedError(
             f"{uri}: the model is gated and the token has no access to it; ask for access on the "
             f"model's page, or {_TOKEN_WAYS}"
         )

@@ -12,7 +12,7 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
 from shipfitter.core.model import TensorHeader
 from shipfitter.core.model_uri import ModelUri, parse_model_uri
-from shipfitter.errors import HubUnavailableError, InvalidSpecError, ModelNotFoundError
+from shipfitter.errors import HubUnavailableError, InvalidSpecError, ModelUnreadableError
 from shipfitter.hub.checkpoint import (
     CONFIG_FILE,
     INDEX_FILE,
@@ -111,6 +111,12 @@ def _fetch(access: _Access) -> Checkpoint:
             where=f"{access.uri}: {INDEX_FILE}",
         )
     files = weight_files(sizes, index)
+    missing = [file for file in files if file not in sizes]
+    if missing:
+        raise ModelUnreadableError(
+            f"{access.uri}: the repository has no {missing[0]}, which its {INDEX_FILE} names; "
+            "upload all its files, or write the model's facts into spec.model.facts"
+        )
     with_headers = [file for file in files if file.endswith(".safetensors")]
     tensors: list[TensorHeader] = []
     stored_bytes = sum(sizes.get(file, 0) for file in files if file not in with_headers)
@@ -137,7 +143,7 @@ def _read_header(access: _Access, file: str) -> tuple[tuple[TensorHeader, ...], 
         at = LENGTH_PREFIX_BYTES + len(header)
         header += _read(access, file, first=at, length_bytes=length - len(header))
     if len(header) < length:
-        raise ModelNotFoundError(
+        raise ModelUnreadableError(
             f"{where}: the file ends inside its header; upload it again, or write the model's "
             "facts into spec.model.facts"
         )
@@ -174,7 +180,7 @@ def _read(
             if len(content) >= wanted:
                 break
     if limit_bytes and len(content) > limit_bytes:
-        raise ModelNotFoundError(
+        raise ModelUnreadableError(
             f"{access.uri}: {file} is longer than {limit_bytes} bytes, which no model's is; write "
             "the model's facts into spec.model.facts"
         )
