@@ -145,6 +145,8 @@ def block_tokens(
     if major == 10:
         older = version < EngineVersion(0, 11, 0)
         return CUTLASS_MLA_BLOCK_TOKENS if older else LATENT_KERNEL_BLOCK_TOKENS
-    if major == 9 and (version < EngineVersion(0, 12, 0) or one_byte_cache):
-        return LATENT_KERNEL_BLOCK_TOKENS  # FlashMLA; FlashAttention's MLA keeps 16-bit caches only
+    # Forced to FlashMLA's block at first, whichever backend ran (a log of 0.15); later only where
+    # FlashMLA runs: FlashAttention's latent kernels keep 16-bit caches only.
+    if major == 9 and (version < EngineVersion(0, 18, 0) or one_byte_cache):
+        return LATENT_KERNEL_BLOCK_TOKENS
     return DEFAULT_BLOCK_TOKENS

@@ -55,6 +55,7 @@ _HOPPER_MAJORS = (9, 10)
 # on four PCIe cards. Stages: 1.43 to 1.48 on H100.
 OUTSIDE_SMALL = _gib(0.1, 0.2, 0.4)
 OUTSIDE_ALONE = _gib(0.15, 0.5, 0.65)
+OUTSIDE_DESKTOP = _gib(0.1, 0.3, 0.8)  # small cards that also show a desktop: 0.78 once
 OUTSIDE_TOGETHER = _gib(1.4, 1.5, 1.7)
 OUTSIDE_TOGETHER_EXPERTS = _gib(1.4, 2.0, 2.5)
 OUTSIDE_TOGETHER_PCIE = _gib(0.3, 0.6, 1.0)
@@ -100,14 +101,16 @@ def _other_experts_kernels(model: ModelFacts, settings: EngineSettings) -> Estim
 def growth_outside_torch(settings: EngineSettings, gpu: Gpu) -> Estimate:
     """Growth outside torch between the engine's first snapshot and the profile run's end."""
     capability = gpu.compute_capability
-    if gpu.product.startswith("AMD"):
-        return GROWTH_ROCM
-    if capability is None:
-        return GROWTH_OF_UNKNOWN_CARDS
+    if capability is None or gpu.product.startswith("AMD"):
+        return GROWTH_ROCM if gpu.product.startswith("AMD") else GROWTH_OF_UNKNOWN_CARDS
     if capability in UNIFIED:
         return GROWTH_UNIFIED
     if settings.layout.tensor_parallel_size > 1:
         return _growth_together(settings, capability)
+    return _growth_alone(settings, capability)
+
+
+def _growth_alone(settings: EngineSettings, capability: tuple[int, int]) -> Estimate:
     if settings.rules.legacy_engine:
         return GROWTH_ALONE_LEGACY
     if capability[0] not in _HOPPER_MAJORS:
@@ -158,7 +161,9 @@ def _own_use(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Estimate:
     """Context, and communication where that is set up before the snapshot."""
     together = settings.layout.world_size > 1 and settings.rules.communication_outside
     if not together:
-        return OUTSIDE_SMALL if gpu.total_bytes <= _SMALL_CARD_BYTES else OUTSIDE_ALONE
+        if gpu.total_bytes > _SMALL_CARD_BYTES:
+            return OUTSIDE_ALONE
+        return OUTSIDE_DESKTOP if "GeForce" in gpu.product else OUTSIDE_SMALL
     if gpu.compute_capability is None or gpu.compute_capability[0] not in _HOPPER_MAJORS:
         return OUTSIDE_TOGETHER_PCIE
     return OUTSIDE_TOGETHER if model.moe is None else OUTSIDE_TOGETHER_EXPERTS

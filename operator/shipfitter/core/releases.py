@@ -89,7 +89,6 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         {
             "communication_outside": True,
             "captures_full_decode": True,
-            "fine_capture_steps": False,
             "compile_block": CompileBlock.ABSENT,
         },
     ),
@@ -98,6 +97,7 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         EngineVersion(0, 12, 0),
         {
             "caps_batched_tokens": True,
+            "fine_capture_steps": False,
             "state_rule": StateRule.BY_BLOCK,
             "hybrid_prefix_caching": HybridPrefixCaching.LISTED,
             "compile_block": CompileBlock.UNREAD,

@@ -7,7 +7,7 @@ from typing import Literal
 from shipfitter.core.budget import Budget, budget
 from shipfitter.core.cache_layout import CacheLayout, cache_layout
 from shipfitter.core.engines import EngineSettings, Gpu, resolve
-from shipfitter.core.estimate import Estimate
+from shipfitter.core.estimate import Estimate, together
 from shipfitter.core.intent import Verdict
 from shipfitter.core.kvcache import CachePlan, plan_cache
 from shipfitter.core.legality import card_problems, layout_problems
@@ -15,7 +15,7 @@ from shipfitter.core.lengths import derived_max_model_len
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.refusals import Refusal
 from shipfitter.core.spending import spending
-from shipfitter.core.startup import Room, after_the_cache, before_the_cache, free_after_start
+from shipfitter.core.startup import Room, after_the_cache, before_the_cache, beside_the_cache
 from shipfitter.errors import InvalidSpecError
 
 __all__ = ["Assessment", "Refusal", "Verdict", "assess"]
@@ -88,7 +88,7 @@ def assess(
     failing = {end: _first_failure(plans[end], rooms, end) for end in ("low", "point")}
     reason = failing["point"] or failing["low"]
     verdict = Verdict.FITS if reason is None else Verdict.BORDERLINE
-    if failing["point"]:
+    if failing["point"] not in (None, Refusal.OUT_OF_MEMORY_SERVING):  # that one starts
         verdict = Verdict.DOES_NOT_FIT
     return Assessment(
         settings=resolved,
@@ -154,10 +154,10 @@ def _rooms(
     least: list[Estimate] = []
     for index, one in enumerate(stages):
         spent = spending(model, settings, gpu, stage=index)
-        free = free_after_start(model, settings, gpu, one, spent)
+        beside = beside_the_cache(model, settings, gpu, one, spent)
         rooms.extend(before_the_cache(settings, gpu, one, spent))
-        rooms.extend(after_the_cache(model, settings, free, spent))
-        least.append(free)
+        rooms.extend(after_the_cache(model, settings, beside, spent))
+        least.append(together(beside, spent.peak))
     return tuple(rooms), min(least, key=lambda estimate: estimate.point)
 
 
@@ -166,7 +166,11 @@ _BEFORE_THE_CACHE = (
     Refusal.OUT_OF_MEMORY_LOAD,
     Refusal.OUT_OF_MEMORY_PROFILE,
 )
-_AFTER_THE_CACHE = (Refusal.OUT_OF_MEMORY_GRAPHS, Refusal.OUT_OF_MEMORY_SAMPLER)
+_AFTER_THE_CACHE = (
+    Refusal.OUT_OF_MEMORY_GRAPHS,
+    Refusal.OUT_OF_MEMORY_SAMPLER,
+    Refusal.OUT_OF_MEMORY_SERVING,
+)
 
 
 def _first_failure(plan: CachePlan, rooms: tuple[Room, ...], end: End) -> Refusal | None:
