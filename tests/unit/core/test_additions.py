@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders_core import attention, model
-from builders_models import facts_of
+from builders_plan import facts as known
 from shipfitter.core.additions import (
     AdapterSlots,
     with_adapter_slots,
@@ -23,11 +23,11 @@ ALONE = ParallelLayout()
 
 
 def llama_8b():
-    return facts_of("Llama-3.1-8B-Instruct")
+    return known("meta-llama/Llama-3.1-8B-Instruct")
 
 
 def qwen3_30b_a3b():
-    return facts_of("Qwen3-30B-A3B")
+    return known("Qwen/Qwen3-30B-A3B")
 
 
 def held(facts, **layout):
