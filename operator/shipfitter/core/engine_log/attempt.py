@@ -33,12 +33,13 @@ _WHOLE = frozenset(
         "num_gpu_blocks",
         "estimated_max_model_len",
         "block_size",
+        "max_num_batched_tokens",
         "max_num_seqs",
         "state_blocks",
         "exit_code",
     )
 )
-_TEXTS = frozenset(("model", "engine_version", "gpu"))
+_TEXTS = frozenset(("model", "engine_version", "gpu", "generation", "model_runner"))
 # Which of several figures decides: the least of what is left, else the most of what is taken.
 _LEAST = frozenset(
     ("kv_cache_memory_gib", "kv_cache_tokens", "num_gpu_blocks", "max_concurrency", "free_gib")
@@ -77,12 +78,14 @@ class Attempt:
     def __init__(self) -> None:
         self._stated: dict[str, list[tuple[int, Value]]] = {}
         self._flags: dict[str, Flag] = {}
+        self._resolved: dict[str, Flag] = {}
         self._flags_are_complete = False
         self._phases: dict[str, Phase] = {}
         self._frames: dict[str, set[str]] = {}
         self._failures: list[tuple[str, EngineRefusal]] = []  # of which engine
         self._exception = ""  # the last one that was raised outside the logger's other lines
         self._introduced = False
+        self._ranks_heard = 1
 
     def is_over_before(self, record: Record) -> bool:
         """Whether this message begins another start: an engine introduces itself once more."""
@@ -96,6 +99,8 @@ class Attempt:
     def hear(self, record: Record) -> None:
         """Take in one message."""
         self._introduced = self._introduced or begins_start(record)
+        if rank := re.search(r"TP(\d{1,3})\b|rank=(\d{1,3})\b", record.speaker):
+            self._ranks_heard = max(self._ranks_heard, int(rank[1] or rank[2]) + 1)
         for statement in statements(record):
             self._state(statement.fact, statement.value, statement.rank)
         self._hear_flags(record)
@@ -115,6 +120,8 @@ class Attempt:
         return EngineLog(
             **values,  # type: ignore[arg-type]  # the tables name its fields
             flags=dict(self._flags),
+            resolved=dict(self._resolved),
+            ranks_heard=self._ranks_heard,
             flags_are_complete=self._flags_are_complete,
             started=refusal is None and phase >= Phase.WARMING,
             refusal=refusal,
@@ -136,7 +143,9 @@ class Attempt:
             found = next((flags for text in record.texts if (flags := read(text))), None)
             if found is None:
                 continue
-            if read is listed_flags:
+            if read is configured_flags:
+                self._resolved = {**found, **self._resolved}
+            elif read is listed_flags:
                 self._flags_are_complete = True
                 self._flags = {**self._flags, **found}
             else:
@@ -304,7 +313,7 @@ def _merged(same: list[EngineRefusal]) -> EngineRefusal:
         name: next((v for one in (fullest, *same) if (v := getattr(one, name)) is not None), None)
         for name in names
     }
-    told = next((one for one in reversed(same) if _figures_named(one)), same[-1])
+    told = next((one for one in same if one.max_num_seqs is not None), fullest)
     return EngineRefusal(kind=fullest.kind, message=told.message, **figures)
 
 

@@ -80,8 +80,13 @@ class EngineLog:
 
     cudagraph_estimate_gib: float | None = None
     block_size: int | None = None
+    max_num_batched_tokens: int | None = None  # as resolved
+    generation: str | None = None  # V0 or V1
+    model_runner: str | None = None  # V2 where the log says so
+    ranks_heard: int = 1  # by the names of the processes that speak
     gpu: str | None = None  # its name as some line spells it
-    flags: Mapping[str, Flag] = field(default_factory=dict)  # underscored names
+    flags: Mapping[str, Flag] = field(default_factory=dict)  # as given; underscored names
+    resolved: Mapping[str, Flag] = field(default_factory=dict)  # as the engine configured itself
     flags_are_complete: bool = False  # the engine listed those that are not the default
     started: bool = False
     refusal: EngineRefusal | None = None

@@ -282,6 +282,21 @@ LINES: tuple[Line, ...] = (
     _line(
         "vllm==", r"\bvllm==(?P<engine_version>\d+\.\d+[\w.+]*)", "a pasted installation", rank=3
     ),
+    _line(
+        "LLM engine (",
+        r"Initializing a (?P<generation>V[01]) LLM engine \(",
+        "0.7 to 0.33; what says neither is 0.6's V0",
+    ),
+    _line(
+        "Model Runner",
+        r"Using (?P<model_runner>V2) Model Runner",
+        "0.22 to 0.33 v1/worker/gpu_worker.py",
+    ),
+    _line(
+        "max_num_batched_tokens=",
+        r"Chunked prefill is enabled with max_num_batched_tokens=(?P<max_num_batched_tokens>\d+)\.",
+        "0.6 to 0.33 config/scheduler.py",
+    ),
     # --- on which GPU
     _line(
         "device_name=",
