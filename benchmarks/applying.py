@@ -36,7 +36,7 @@ def measure() -> Iterator[Figure]:
     with ground() as place:
         add_nodes(place, ["NVIDIA-L40S"], 4)
         install_bare_kind(place.plane)
-        with _ours(place), _bare(place), Arrivals(place.plane) as arrivals:
+        with _ours(place), bare_operator_beside(place), Arrivals(place.plane) as arrivals:
             ours, bare = [], []
             for number in range(ROUNDS + 1):
                 bare.append(arrivals.create(f"m{number}", BARE))
@@ -120,15 +120,15 @@ def _ours(place: Ground) -> Iterator[None]:
 
 
 @contextmanager
-def _bare(place: Ground) -> Iterator[None]:
+def bare_operator_beside(place: Ground) -> Iterator[float]:
+    """Seconds from its start until it watches."""
     script = Path(__file__).with_name("bare_operator.py")
     port = free_port()
     argv = [sys.executable, "-m", "kopf", "run", "--standalone", "-A", str(script)]
     argv += ["--liveness", f"http://127.0.0.1:{port}/healthz"]
     environment = {"KUBECONFIG": str(place.plane.kubeconfig)}
     with Started(argv, log=place.folder / "bare.log", environment=environment) as operator:
-        operator.wait_for("/healthz", lambda: answers(f"http://127.0.0.1:{port}/healthz"))
-        yield
+        yield operator.wait_for("/healthz", lambda: answers(f"http://127.0.0.1:{port}/healthz"))
 
 
 def install_bare_kind(plane: Plane) -> None:

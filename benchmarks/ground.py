@@ -9,6 +9,7 @@ import os
 import ssl
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from world.hub.server import Hub
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 WRITERS = 4
+QUIET_SECONDS, QUIET_WRITES = 4.0, 10
 # No kubelet renews what paper nodes say of themselves.
 PATIENT = PlaneSettings(controller_manager_args=("--node-monitor-grace-period=2h",))
 NODES, GPU_NODES = "/api/v1/nodes", "/apis/shipfitter.dev/v1alpha1/gpunodes"
@@ -108,6 +110,23 @@ def add_nodes(ground: Ground, products: Sequence[str], count: int, *, gpus: int 
         list(pool.map(write, (range(first, count, WRITERS) for first in range(WRITERS))))
 
 
+def wait_until_quiet(plane: Plane) -> None:
+    """Kubernetes' own controllers have written what they write about new nodes."""
+    taints = "jsonpath={.items[*].spec.taints}"
+    while plane.kubectl("get", "nodes", "-o", taints).strip():
+        time.sleep(QUIET_SECONDS)
+    before, now = _revision(plane), -1
+    while now - before > QUIET_WRITES or now < 0:
+        before = max(before, now)
+        time.sleep(QUIET_SECONDS)
+        now = _revision(plane)
+
+
+def _revision(plane: Plane) -> int:
+    """Counts all writes."""
+    return int(plane.request("GET", f"{NODES}?limit=1")["metadata"]["resourceVersion"])
+
+
 def _write_node(writer: Writer, name: str, product: str, gpus: int, status: dict[str, Any]) -> None:
     node = writer.write("POST", NODES, paper_node(name, product, gpus, status["bootId"]))
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
@@ -125,7 +144,13 @@ def paper_node(name: str, product: str, gpus: int, boot_id: str) -> dict[str, An
     """A Node as long as real ones are, with labels of gpu-feature-discovery."""
     row = resolve_product(product)
     assert row is not None
-    resources = {"cpu": "128", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    resources = {
+        "cpu": "128",
+        "memory": "1Ti",
+        "ephemeral-storage": "2Ti",
+        "pods": "110",
+        "nvidia.com/gpu": str(gpus),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",

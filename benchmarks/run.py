@@ -4,6 +4,7 @@
 """
 
 import importlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,8 @@ def main(names: list[str]) -> int:
         return 2
     from figures import print_figures
 
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    print(f"On {cores} cores with a load of {load:.1f} before; a busy machine is slower.\n")
     for name in names or BENCHMARKS:
         module, title = BENCHMARKS[name]
         began = time.monotonic()
