@@ -35,6 +35,10 @@ golden: $(VENV)/.dev  ## Rewrite golden files, CRDs and generated docs; read the
 	$(RUN)/python -m contract.generated
 	$(PYTEST) tests/golden --update-golden
 
+.PHONY: accuracy
+accuracy: $(VENV)/.dev  ## Predictions against observed runs: print and write docs/accuracy.md.
+	@cd tests && $(RUN)/python -m accuracy.report
+
 .PHONY: bench
 bench: $(VENV)/.dev  ## Speed and size, as ratios in one run; not pass or fail.
 	@$(MAKE) -s bin >/dev/null

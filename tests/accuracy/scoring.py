@@ -20,6 +20,7 @@ from shipfitter.core.verdict import Assessment, assess
 from shipfitter.errors import UnknownArchitectureError, UnknownEngineError
 from shipfitter.units import GIB
 
+QUANTITIES = ("weights", "planner", "memory", "verdict")
 LOG_ROUNDING_GIB = 0.0051  # figures are printed with two decimals
 ANY_CARD = Gpu(product="any", total_bytes=80 * GIB)  # the planner alone does not ask for a card
 
@@ -83,32 +84,46 @@ def scores() -> Scores:
 
 
 def _score(row: Observation, found: Scores) -> None:
-    def leave_out(reason: str) -> None:
+    reason = _unanswerable(row)
+    if reason is None:
+        try:
+            reason = _score_row(row, found)
+        except UnknownArchitectureError as error:
+            found.unknown.append((row, str(error)))
+    if reason is not None:
         found.left_out.setdefault(reason, []).append(row)
 
-    if len(row.unfair) == len(("weights", "planner", "memory", "verdict")):
-        return leave_out("ambiguous as a whole")
+
+def _unanswerable(row: Observation) -> str | None:
+    """Why a row is no question at all."""
+    if len(row.unfair) == len(QUANTITIES):
+        return "ambiguous as a whole"
     if row.model is None:
-        return leave_out("the model's config is not published")
+        return "the model's config is not published"
     if row.version is None:
-        return leave_out("no version, and no date to guess one from")
+        return "no version, and no date to guess one from"
     try:
-        settings, model = settings_of(row), model_of(row)
+        settings_of(row)
     except UnknownEngineError:
-        return leave_out("older than 0.6")
-    except UnknownArchitectureError as error:
-        found.unknown.append((row, str(error)))
-        return None
-    gpu = gpu_of(row)
-    try:
-        _score_planner(row, model, settings, gpu, found)
-        if gpu is None:
-            return leave_out("neither product nor size of the card is named (planner only)")
-        answer = assess(model, settings, gpu, gpus_per_node=row.gpus)
-    except UnknownArchitectureError as error:
-        found.unknown.append((row, str(error)))
-        return None
-    _score_memory(row, answer, found)
+        return "older than 0.6"
+    return None
+
+
+def _score_row(row: Observation, found: Scores) -> str | None:
+    """Everything the row can be asked; a reason where that is not everything."""
+    settings, model, gpu = settings_of(row), model_of(row), gpu_of(row)
+    assert row.model is not None
+    if _fair(row, "planner"):
+        _score_planner(row, model, settings, gpu or ANY_CARD, found)
+    if gpu is None:
+        return "neither product nor size of the card is named (planner only)"
+    if not bytes_are_stated(row.model):
+        return "size of the checkpoint unknown (planner only)"
+    answer = assess(model, settings, gpu, gpus_per_node=row.gpus)
+    if _fair(row, "verdict"):
+        found.verdicts.append((row, answer))
+    if answer.stages:
+        _score_memory(row, answer, found)
     return None
 
 
@@ -117,16 +132,10 @@ def _fair(row: Observation, quantity: str) -> bool:
 
 
 def _score_planner(
-    row: Observation,
-    model: ModelFacts,
-    settings: EngineSettings,
-    gpu: Gpu | None,
-    found: Scores,
+    row: Observation, model: ModelFacts, settings: EngineSettings, gpu: Gpu, found: Scores
 ) -> None:
-    if not _fair(row, "planner"):
-        return
-    resolved = resolve(settings, model, gpu or ANY_CARD)
-    layout = cache_layout(model, resolved, gpu or ANY_CARD)
+    resolved = resolve(settings, model, gpu)
+    layout = cache_layout(model, resolved, gpu)
     checks = tuple(_planned(row, resolved, layout)) + tuple(_needed(row, resolved, layout))
     if checks:
         found.planner.append((row, all(checks)))
@@ -173,14 +182,6 @@ def _stages(layout: CacheLayout) -> int:
 
 
 def _score_memory(row: Observation, answer: Assessment, found: Scores) -> None:
-    assert row.model is not None
-    if not bytes_are_stated(row.model):
-        found.left_out.setdefault("size of the checkpoint unknown (planner only)", []).append(row)
-        return
-    if _fair(row, "verdict"):
-        found.verdicts.append((row, answer))
-    if not answer.stages:
-        return
     seen, tight = row.seen, answer.tightest
     if _fair(row, "weights") and "weights_gib" in seen:
         # Which stage a log speaks of is not known.
