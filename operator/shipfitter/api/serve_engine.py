@@ -57,7 +57,8 @@ def engine_settings(
     )
     settings = _compiled(command, settings)
     settings = _by_environment(settings, environment)
-    if settings.rules.legacy_engine and asked.get("enable_chunked_prefill") is True:
+    legacy = settings.rules.legacy_engine or settings.legacy_engine is True
+    if legacy and asked.get("enable_chunked_prefill") is True:
         larger = version >= _LEGACY_LARGER_SINCE
         chunk = _LEGACY_CHUNKED_TOKENS if larger else _LEGACY_CHUNKED_TOKENS_OLD
         tokens = settings.max_num_batched_tokens or chunk
@@ -119,11 +120,13 @@ def _by_environment(settings: EngineSettings, environment: Mapping[str, str]) ->
     Source: vLLM vllm/envs.py.
     """
     runner = _chosen(environment, "VLLM_USE_V2_MODEL_RUNNER")
+    newer = _chosen(environment, "VLLM_USE_V1")
     partition = environment.get("VLLM_PP_LAYER_PARTITION", "")
     counts = tuple(int(part) for part in partition.split(",") if part.strip().isdigit())
     return replace(
         settings,
         model_runner=None if runner is None else "V2" if runner else "V1",
+        legacy_engine=None if newer is None else not newer,
         estimates_graphs=_chosen(environment, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
         flashinfer_sampler=_chosen(environment, "VLLM_USE_FLASHINFER_SAMPLER"),
         layout=replace(settings.layout, pipeline_partition=counts),

@@ -100,6 +100,10 @@ _TABLE: tuple[tuple[Asked, Unmodelled], ...] = (
     ),
     (_on("--swa-bounded-replay"), Unmodelled("--swa-bounded-replay is not counted", 0.0, 0.0, 0.3)),
     (_on("--use-replayssm"), Unmodelled("--use-replayssm is not counted", 0.0, 0.1, 0.5)),
+    (
+        lambda command, _: (command.text("--moe-backend") or "").endswith("b12x"),
+        Unmodelled("--moe-backend flashinfer_b12x: its workspace, 11 GiB in one report", 0, 0, 12),
+    ),
     (_pools, Unmodelled("a pooling model: its head and pooler are counted as a sampler's")),
 )  # fmt: skip
 

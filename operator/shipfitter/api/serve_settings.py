@@ -21,8 +21,7 @@ from shipfitter.core.engines import EngineSettings, EngineVersion
 from shipfitter.errors import InvalidSpecError
 from shipfitter.units import GIB
 
-_LAST_LEGACY, _FIRST_V1 = EngineVersion(0, 7, 3), EngineVersion(0, 8, 0)
-_LEGACY_CHOICE = (EngineVersion(0, 7, 0), EngineVersion(0, 11, 0))  # both engines in one release
+_HAD_NEXT_ENGINE, _FIRST_V1 = EngineVersion(0, 7, 0), EngineVersion(0, 8, 0)
 # Source: vLLM 0.12 vllm/lora/layers/fused_moe.py (absent in 0.10).
 _EXPERT_ADAPTERS_SINCE = EngineVersion(0, 12, 0)
 _DTYPES: Mapping[str, str] = {"half": "float16", "float": "float32"}
@@ -126,13 +125,9 @@ def _as_read(command: ServeCommand, version: EngineVersion) -> Iterator[str]:
 def _counted_version(
     version: EngineVersion, environment: Mapping[str, str]
 ) -> tuple[EngineVersion, tuple[str, ...]]:
-    """The release whose rules hold: some had both engines, and a variable chose."""
-    chosen = environment.get("VLLM_USE_V1")
-    if chosen is None or not _LEGACY_CHOICE[0] <= version < _LEGACY_CHOICE[1]:
-        return version, ()
-    if chosen == "0" and version >= _FIRST_V1:
-        return _LAST_LEGACY, (f"the engine before V1, counted as vLLM {_LAST_LEGACY}",)
-    if chosen == "1" and version < _FIRST_V1:
+    """The release whose rules hold: 0.7 had the next engine in it, and a variable chose."""
+    chosen = environment.get("VLLM_USE_V1") == "1"
+    if chosen and _HAD_NEXT_ENGINE <= version < _FIRST_V1:
         return _FIRST_V1, (f"the V1 engine, counted as vLLM {_FIRST_V1}",)
     return version, ()
 

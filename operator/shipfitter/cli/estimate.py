@@ -117,6 +117,8 @@ def estimate(question: Question) -> Estimated:
         )
 
     found = judged(settings)
+    if found.settings.version != settings.version:
+        notes = (*notes, f"the engine before V1 runs, counted as vLLM {found.settings.version}")
     return Estimated(
         assessment=found,
         model=model,

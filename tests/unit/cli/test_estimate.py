@@ -217,6 +217,19 @@ def test_variables_in_the_environment_count(capsys, monkeypatch):
     assert record_of(capsys, over)["modelRunner"] == "V2"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(f"{H100} --env VLLM_USE_V1=0 -- {SERVE}", id="by a variable"),
+        pytest.param(f"--gpu t4 {LLAMA} -- {SERVE}", id="on a card that the newer one refuses"),
+    ],
+)
+def test_the_engine_before_v1(capsys, line):
+    record = record_of(capsys, line.replace(" -- ", " --engine-version 0.8.5 -- "))
+    assert record["engineVersion"] == "0.8.5"
+    assert any("engine before V1" in note for note in record["assumptions"])
+
+
 def test_a_newer_release_is_counted_as_the_newest_known(capsys):
     record = record_of(capsys, f"{H100} --engine-version 0.99.1 -- {SERVE}")
     assert record["engineVersion"] == "0.99.1"
