@@ -33,6 +33,10 @@ class ModelNotFoundError(UserError):
     reason = "ModelNotFound"
 
 
+class ModelHiddenError(ModelNotFoundError):
+    """The hub knows no such repository, or hides it from whoever may not see it."""
+
+
 class ModelUnreadableError(ModelNotFoundError):
     """The files are there and make no sense: cut off, no JSON, an index that names others."""
 

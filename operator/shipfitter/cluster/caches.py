@@ -7,11 +7,13 @@ from typing import Any
 from shipfitter.cluster import dra, kinds, trim
 from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
+from shipfitter.cluster.inspection_state import OwnJob, own_job
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
 from shipfitter.cluster.watch import Watch
 from shipfitter.core.resource_slices import ResourceSlice
+from shipfitter.render.inspection_job import COMPONENT, COMPONENT_LABEL
 
 # A watch that did nothing for so long hangs: even a dead API server makes it try again sooner.
 HUNG_SECONDS = 300.0
@@ -99,6 +101,17 @@ class Caches:
             for kind in (kinds.SERVICE, kinds.DISRUPTION_BUDGET)
             for place in places
         ]
+        self.jobs: list[Watch[OwnJob]] = [
+            Watch(
+                client,
+                kinds.JOB,
+                own_job,
+                namespace=place,
+                selector=f"{kinds.OWNER_LABEL},{COMPONENT_LABEL}={COMPONENT}",
+                on_change=self._own_changed,
+            )
+            for place in places
+        ]
 
     def __iter__(self) -> Iterator[Watch[Any]]:
         yield self.nodes
@@ -109,6 +122,7 @@ class Caches:
         yield from self.pods
         yield from self.workloads
         yield from self.objects
+        yield from self.jobs
 
     def start(self) -> None:
         """Every watch runs."""
@@ -145,6 +159,10 @@ class Caches:
     def own_workloads(self) -> list[OwnWorkload]:
         """All Deployments of ours."""
         return [each for watch in self.workloads for each in watch.store.items().values()]
+
+    def own_jobs(self) -> list[OwnJob]:
+        """All Jobs of ours that read models."""
+        return [job for watch in self.jobs for job in watch.store.items().values()]
 
     def watches(self, kind: kinds.Kind) -> bool:
         """True where changes of that kind are heard."""

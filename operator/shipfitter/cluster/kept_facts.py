@@ -56,16 +56,17 @@ class KeptFacts:
         record.commits[model] = facts.revision
         record.unsaved = True
 
-    def save(self, body: Mapping[str, Any]) -> None:
-        """The ConfigMap holds what memory holds; where that cannot be written it is tried again."""
+    def save(self, body: Mapping[str, Any]) -> bool:
+        """True where the ConfigMap holds what memory holds; else it is tried again next time."""
         record = self._record(body)
         if not record.unsaved:
-            return
+            return True
         try:
             self._client.apply(_manifest(body, record), manager=MANAGER)
             record.unsaved = False
         except ApiError as error:
             log.warning("%s: model facts not kept yet: %s", key_of(body), error.message)
+        return not record.unsaved
 
     def forget(self, key: Key) -> None:
         """The deployment is gone; its ConfigMap goes with it."""

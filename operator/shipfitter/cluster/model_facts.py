@@ -11,13 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from shipfitter.api.inline_facts import inline_model_facts
 from shipfitter.api.model_source import canonical_uri, hub_repository
 from shipfitter.cluster.backoff import Backoff
+from shipfitter.cluster.inspection import Inspections, Look
 from shipfitter.cluster.kept_facts import KeptFacts, ModelKey
+from shipfitter.cluster.model_choices import choices, has_token, inline_facts, pinned_revision
 from shipfitter.cluster.queue import Key
 from shipfitter.core.model import ModelFacts
-from shipfitter.errors import HubUnavailableError, InvalidSpecError, UserError
+from shipfitter.errors import (
+    HubUnavailableError,
+    InvalidSpecError,
+    ModelHiddenError,
+    TokenRequiredError,
+    UserError,
+)
 
 FETCH_SECONDS = 30.0
 SHARED_SECONDS = 600.0  # how long a branch resolved for one deployment is good for another
@@ -32,15 +39,25 @@ ON_A_CLAIM = (
 
 log = logging.getLogger(__name__)
 Found = ModelFacts | UserError
+Wanted = tuple[str, str, bool]  # uri, revision, and whether what we know of it will do
 
 
 class Fetch(Protocol):
     """The hub's door, as we call it."""
 
     def __call__(
-        self, uri: str, *, revision: str | None, endpoint: str | None, timeout_seconds: float
+        self,
+        uri: str,
+        *,
+        revision: str | None,
+        endpoint: str | None,
+        timeout_seconds: float,
+        may_be_known: bool = True,
     ) -> ModelFacts:
-        """The facts of a model; a UserError where there are none."""
+        """The facts of a model; a UserError where there are none.
+
+        `may_be_known`: for a gated model, what comes with Shipfitter will do.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +90,18 @@ class ModelCache:
         fetch: Fetch,
         *,
         endpoint: str = "",
+        inspections: Inspections | None = None,
         on_news: Callable[[Key], None] = lambda key: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kept = kept
         self._fetch = fetch
         self._endpoint = endpoint or None
+        self._inspections = inspections
         self._on_news = on_news
         self._clock = clock
         self._lock = threading.Lock()
-        self._questions: dict[ModelKey, _Question] = {}
+        self._questions: dict[Wanted, _Question] = {}
         self._inline: dict[Key, tuple[Any, dict[str, Found]]] = {}
         self._slots = threading.BoundedSemaphore(FETCHES_AT_ONCE)
 
@@ -90,21 +109,25 @@ class ModelCache:
         """What is known now of the model and its alternatives; unknown ones are asked for."""
         models: dict[str, Found] = {}
         pending, retries = False, []
-        for choice in _choices(body):
+        looks: dict[str, Look] = {}
+        for choice in choices(body):
             uri, revision = canonical_uri(choice["uri"]), str(choice.get("revision") or "")
             if choice.get("facts") is not None:
                 models[uri] = self._inline_facts(key, body, uri, choice["facts"])
                 continue
             known: Found | None = self._kept.facts(body, (uri, revision))
-            if known is None and hub_repository(uri) is None:
-                known = InvalidSpecError((ON_A_CLAIM.format(uri=uri),))
-            elif known is None:
-                known, retry_at = self._ask(key, body, (uri, revision))
-                retries += [retry_at] if isinstance(known, UserError) else []
+            if known is None:
+                known, retry_at = self._first_answer(key, body, (uri, revision))
+                look = self._inspected(key, body, (uri, revision), known)
+                if look is not None:
+                    looks[uri] = look
+                    known, retry_at = look.found, self._clock() + look.again_after_seconds
+                retries += [retry_at] if isinstance(known, UserError) and retry_at else []
                 pending |= known is None
             if known is not None:
                 models[uri] = known
-        self._kept.save(body)
+        if self._kept.save(body) and not pending:
+            self._tidy(key, models, looks)
         wait = max(0.5, min(retries) - self._clock()) if retries else None
         return Resolved(models=models, pending=pending, retry_after_seconds=wait)
 
@@ -115,6 +138,8 @@ class ModelCache:
                 question.waiting.discard(key)
             self._inline.pop(key, None)
         self._kept.forget(key)
+        if self._inspections is not None:
+            self._inspections.forget(key)
 
     def _inline_facts(self, key: Key, body: Mapping[str, Any], uri: str, facts: Any) -> Found:
         """Facts that the user wrote out; computed once for each version of the spec."""
@@ -125,14 +150,44 @@ class ModelCache:
             if known_version != version:
                 self._inline[key] = (version, found := {})
         if uri not in found:
-            found[uri] = _inline(uri, facts)
+            found[uri] = inline_facts(uri, facts)
         return found[uri]
+
+    def _first_answer(
+        self, key: Key, body: Mapping[str, Any], model: ModelKey
+    ) -> tuple[Found | None, float]:
+        """What the operator itself can say of a model, and when it may say something else."""
+        if hub_repository(model[0]) is None:
+            return InvalidSpecError((ON_A_CLAIM.format(uri=model[0]),)), 0.0
+        return self._ask(key, body, model)
+
+    def _inspected(
+        self, key: Key, body: Mapping[str, Any], model: ModelKey, said: Found | None
+    ) -> Look | None:
+        """What a Job says of a model that only a pod can read; None for all other models."""
+        hidden = isinstance(said, TokenRequiredError | ModelHiddenError) and has_token(body)
+        if self._inspections is None or (hub_repository(model[0]) is not None and not hidden):
+            return None
+        look = self._inspections.look(key, body, model[0], self._pinned(body, model))
+        if isinstance(look.found, ModelFacts):
+            self._kept.keep(body, model, look.found)
+        return look
+
+    def _tidy(self, key: Key, models: Mapping[str, Found], looks: Mapping[str, Look]) -> None:
+        """Only Jobs that still have something to tell stay; none goes before all have answered."""
+        unknown = {uri for uri, found in models.items() if isinstance(found, UserError)}
+        if self._inspections is not None and unknown <= set(looks):
+            self._inspections.tidy(key, [looks[uri].job for uri in unknown])
+
+    def _pinned(self, body: Mapping[str, Any], model: ModelKey) -> str:
+        uri, revision = model
+        return self._kept.commit(body, model) or pinned_revision(body, uri) or revision
 
     def _ask(
         self, key: Key, body: Mapping[str, Any], model: ModelKey
     ) -> tuple[Found | None, float]:
-        uri, revision = model
-        wanted = (uri, self._kept.commit(body, model) or pinned_revision(body, uri) or revision)
+        may_be_known = self._inspections is None or not has_token(body)
+        wanted = (model[0], self._pinned(body, model), may_be_known)
         with self._lock:
             question = self._questions.get(wanted)
             if question is None:
@@ -154,8 +209,8 @@ class ModelCache:
                 ).start()
             return answer, max(question.retry_at, now + FIRST_RETRY_SECONDS * question.asked)
 
-    def _answer(self, model: ModelKey, question: _Question) -> None:
-        uri, revision = model
+    def _answer(self, wanted: Wanted, question: _Question) -> None:
+        uri, revision, may_be_known = wanted
         found: Found
         with self._slots:
             try:
@@ -164,6 +219,7 @@ class ModelCache:
                     revision=revision or None,
                     endpoint=self._endpoint,
                     timeout_seconds=FETCH_SECONDS,
+                    may_be_known=may_be_known,
                 )
             except UserError as error:
                 found = error
@@ -190,34 +246,3 @@ class ModelCache:
                 question.waiting.clear()
         for key in waiting:
             self._on_news(key)
-
-
-def pinned_revision(body: Mapping[str, Any], uri: str) -> str:
-    """The commit this spec already runs, where only the status still knows it."""
-    status = body.get("status") or {}
-    if status.get("observedGeneration") != body["metadata"].get("generation"):
-        return ""  # the spec changed since: it may ask for another revision
-    variants = (status.get("plan") or {}).get("variants") or ()
-    if not any(each.get("modelUri") == uri for each in variants):
-        return ""
-    return str((status.get("model") or {}).get("revision") or "")
-
-
-def _choices(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The model and its alternatives as written; what is malformed is for the parser to report."""
-    model = (body.get("spec") or {}).get("model")
-    if not isinstance(model, Mapping):
-        return []
-    alternatives = model.get("alternatives")
-    listed = [model, *(alternatives if isinstance(alternatives, list) else [])]
-    return [
-        each for each in listed if isinstance(each, Mapping) and isinstance(each.get("uri"), str)
-    ]
-
-
-def _inline(uri: str, facts: Any) -> Found:
-    """Facts that the user wrote out."""
-    try:
-        return inline_model_facts(uri, facts)
-    except UserError as error:
-        return error

@@ -14,6 +14,7 @@ from shipfitter.cluster.engines import Engines, Read
 from shipfitter.cluster.events import EventPoster
 from shipfitter.cluster.failures import UNREACHABLE, ApiError
 from shipfitter.cluster.free_gpus import ForeignUse
+from shipfitter.cluster.inspection import Inspections
 from shipfitter.cluster.kept_facts import KeptFacts
 from shipfitter.cluster.model_facts import Fetch, ModelCache
 from shipfitter.cluster.observe import Observer
@@ -61,6 +62,13 @@ class Runtime:
             clock=clock,
         )
         own_namespaces = frozenset(namespaces) or None
+        inspections = Inspections(
+            client=client,
+            image=settings.inspection_image,
+            hub_endpoint=settings.hub_endpoint,
+            jobs=self.caches.own_jobs,
+            clock=clock,
+        )
         self.reconciler = Reconciler(
             client=client,
             observer=Observer(
@@ -75,6 +83,7 @@ class Runtime:
                 KeptFacts(client),
                 fetch,
                 endpoint=settings.hub_endpoint,
+                inspections=inspections if settings.inspection_image else None,
                 on_news=self.queue.add,
                 clock=clock,
             ),

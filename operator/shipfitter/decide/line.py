@@ -21,7 +21,7 @@ from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
-from shipfitter.errors import InvalidSpecError, UserError
+from shipfitter.errors import InspectingError, InvalidSpecError, UserError
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
 from shipfitter.status.conditions import Condition
 
@@ -66,12 +66,15 @@ def _models(resource: ModelDeployment, world: World) -> tuple[tuple[str, ModelFa
     """Facts of the first choice and of those alternatives that are known.
 
     Raises the first choice's UserError: another model is taken where the first does not fit, not
-    where it is misspelt.
+    where it is misspelt. What is still being read is waited for, or the choice would be too early.
     """
     choices = [canonical_uri(choice.uri) for choice in resource.spec.model.choices]
     first = world.models.get(choices[0])
     if isinstance(first, UserError):
         raise first
+    for uri in choices:
+        if isinstance(reading := world.models.get(uri), InspectingError):
+            raise reading
     return tuple(
         (uri, facts) for uri in choices if isinstance(facts := world.models.get(uri), ModelFacts)
     )

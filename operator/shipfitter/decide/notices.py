@@ -9,6 +9,7 @@ from shipfitter.status.conditions import find
 
 # Conditions whose changes a person wants to read in `kubectl describe`.
 TOLD = ("ModelResolved", "Planned", "Available", "Drifted")
+CALM = {"Inspecting", "Starting", "RollingOut", "ResizePending", "ScaledToZero"}
 GOOD_NEWS = {"ModelResolved", "Planned", "Available"}
 
 
@@ -24,7 +25,7 @@ def notices(prior: Prior, status: Mapping[str, Any], plan_reason: str = "") -> t
         if kind == "Drifted" and after["status"] == "False":
             continue
         good = (after["status"] == "True") == (kind in GOOD_NEWS)
-        calm = after["reason"] in ("Starting", "RollingOut", "ResizePending", "ScaledToZero")
+        calm = after["reason"] in CALM
         told.append(
             Notice(
                 type="Normal" if good or calm else "Warning",

@@ -9,6 +9,7 @@ from shipfitter.core.model import ModelFacts
 from shipfitter.core.token_bytes import kv_bytes_per_token
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.world import LivePod, World
+from shipfitter.errors import InspectingError
 from shipfitter.status.availability import available, ready
 from shipfitter.status.conditions import Condition, merged
 from shipfitter.status.summary import summary
@@ -109,8 +110,10 @@ def _conditions(
     rolling = planned and (
         not summary_condition.status or (bool(report.variant) and not _only(report.variant, pods))
     )
-    blocked = not summary_condition.status and not planned
-    conditions.append(Condition("Reconciling", rolling, "RollingOut" if rolling else "Settled"))
+    reading = not planned and summary_condition.reason == InspectingError.reason
+    blocked = not summary_condition.status and not planned and not reading
+    why = "RollingOut" if rolling else summary_condition.reason if reading else "Settled"
+    conditions.append(Condition("Reconciling", rolling or reading, why))
     conditions.append(
         Condition("Stalled", blocked, summary_condition.reason if blocked else "Settled")
     )

@@ -30,6 +30,7 @@ class Settings:
     cluster_domain: str = "cluster.local"
     settle_seconds: float = 10.0  # how long a change of nodes rests before it may change plans
     hub_endpoint: str = ""
+    inspection_image: str = ""  # of Jobs that read models: our own; empty: there are none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from huggingface_hub.errors import (
 from shipfitter.core.model_uri import ModelUri
 from shipfitter.errors import (
     HubUnavailableError,
+    ModelHiddenError,
     ModelNotFoundError,
     TokenRefusedError,
     TokenRequiredError,
@@ -72,7 +73,7 @@ def _by_kind(error: HfHubHTTPError, uri: ModelUri, endpoint: str) -> UserError:
 def _by_status(error: HfHubHTTPError, uri: ModelUri, endpoint: str) -> UserError:
     status = error.response.status_code
     if isinstance(error, RepositoryNotFoundError) or status == 404:
-        return ModelNotFoundError(
+        return ModelHiddenError(
             f"{uri}: {endpoint} knows no such repository, or it is private; check the spelling of "
             f"spec.model.uri; for a private one {_TOKEN_WAYS}"
         )

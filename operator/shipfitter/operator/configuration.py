@@ -59,6 +59,7 @@ def read_configuration(argv: Sequence[str] | None, environ: Mapping[str, str]) -
             cluster_domain=environ.get("SHIPFITTER_CLUSTER_DOMAIN") or defaults.cluster_domain,
             settle_seconds=settle,
             hub_endpoint=environ.get("HF_ENDPOINT", ""),
+            inspection_image=environ.get("SHIPFITTER_IMAGE", ""),
         ),
         watch_namespaces=_names(environ.get("SHIPFITTER_WATCH_NAMESPACES", "")),
         namespace=environ.get("POD_NAMESPACE") or _own_namespace(),

@@ -11,6 +11,7 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.api.model_source import claim_and_path
 from shipfitter.render.args import MODEL_MOUNT, model_argument
 from shipfitter.render.labels import MODEL_DEPLOYMENT_LABEL, owned_metadata
+from shipfitter.render.placement import GPU_TAINT_KEYS
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 COMPONENT = "inspection"
@@ -126,11 +127,26 @@ def _pod(
         ],
         "volumes": volumes,
     }
+    if place is not None:
+        # A volume may live on one GPU node alone. For a hub any node will do, and a GPU node must
+        # not be added for a Job.
+        fields["tolerations"] = _tolerations(resource)
     if spec.service_account_name:
         fields["serviceAccountName"] = spec.service_account_name
     if spec.image_pull_secrets:
         fields["imagePullSecrets"] = [{"name": each.name} for each in spec.image_pull_secrets]
     return fields
+
+
+def _tolerations(resource: ModelDeployment) -> list[dict[str, Any]]:
+    """Taints of GPU nodes, then what the user bears."""
+    return [
+        *({"key": key, "operator": "Exists"} for key in GPU_TAINT_KEYS),
+        *(
+            toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for toleration in resource.spec.placement.tolerations
+        ),
+    ]
 
 
 def _hub_variables(resource: ModelDeployment, hub_endpoint: str) -> list[dict[str, Any]]:

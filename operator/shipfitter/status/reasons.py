@@ -47,14 +47,33 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "ModelNotFound",
-        "The repository, revision or file does not exist.",
+        "The repository, revision, claim, folder or file does not exist.",
         "Correct spec.model.uri or spec.model.revision.",
     ),
     Reason(
+        "ModelUnreadable",
+        "The model's files are there and make no sense: cut off, no JSON, or an index that names "
+        "files that are missing.",
+        "Upload or copy the whole checkpoint again.",
+    ),
+    Reason(
         "TokenRequired",
-        "The repository is gated or private, and the operator reads no Secrets.",
-        "Give the content of config.json and the weight bytes in spec.model.facts; the engine "
-        "reads spec.model.tokenSecretRef itself.",
+        "The repository is gated or private, and there is no token, or one without access.",
+        "Name a Secret with a token in spec.model.tokenSecretRef: a Job in the deployment's "
+        "namespace reads the model with it, and so does the engine. The message tells whether the "
+        "Secret, its key or the token's access is missing. spec.model.facts works without.",
+    ),
+    Reason(
+        "Inspecting",
+        "A Job in the deployment's namespace reads a model that the operator cannot: a gated one "
+        "with the Secret's token, or one on a claim.",
+        "Wait; the message names the Job, and what keeps it waiting.",
+    ),
+    Reason(
+        "InspectionFailed",
+        "The Job that reads the model could not: out of time or memory, no node, no image, refused "
+        "by a policy.",
+        "Mend what the message names; a new Job follows by itself. spec.model.facts works without.",
     ),
     Reason(
         "HubUnavailable",

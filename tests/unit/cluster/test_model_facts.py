@@ -48,7 +48,7 @@ class Hub:
         self.open = threading.Event()
         self.open.set()
 
-    def __call__(self, uri, *, revision, endpoint, timeout_seconds):
+    def __call__(self, uri, *, revision, endpoint, timeout_seconds, may_be_known=True):
         self.asked.append((uri, revision))
         assert self.open.wait(10)
         if isinstance(self.answer, Exception):
