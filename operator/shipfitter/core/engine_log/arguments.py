@@ -15,7 +15,7 @@ _CONFIG = re.compile(
 )
 _COMMAND = re.compile(
     r"(?:\bvllm +serve +|vllm\.entrypoints\.(?:openai\.)?api_server\b|\bapi_server\.py\b|"
-    r"vllm-openai[\w.-]*:\S+)(?P<rest>.*)",
+    r"vllm-openai[\w.-]*:\S+|(?=--model[= ]))(?P<rest>.*)",
     re.DOTALL,
 )
 _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size"}
@@ -70,9 +70,16 @@ def commanded_flags(text: str) -> Mapping[str, Flag] | None:
     words = _words(found["rest"].replace("\\\n", " ").replace("\\ ", " "))
     flags = dict(_options(words))
     named = next(iter(words), "")
-    if "serve" in found[0][:20] and re.match(r"[\w./~$]", named):  # not a usage's [model_tag]
+    if "serve" in found[0][:20] and _names_model(named, flags):
         flags.setdefault("model", named)
     return flags
+
+
+def _names_model(word: str, flags: Mapping[str, Flag]) -> bool:
+    """Whether the word after `serve` is a model: not a usage's [model_tag], not the next of a
+    sentence.
+    """
+    return bool(re.match(r"[\w./~$]", word)) and ("/" in word or bool(flags))
 
 
 def _balanced(text: str, start: int) -> str:

@@ -11,6 +11,8 @@ from shipfitter.core.engine_log.arguments import (
 )
 from shipfitter.core.engine_log.cleaning import Record
 from shipfitter.core.engine_log.facts import EngineLog, EngineRefusal
+from shipfitter.core.engine_log.failures import CONSEQUENCES, refusal_said, root_cause
+from shipfitter.core.engine_log.figures import Value, decided, figure
 from shipfitter.core.engine_log.lines import statements
 from shipfitter.core.engine_log.phases import (
     Phase,
@@ -22,33 +24,6 @@ from shipfitter.core.engine_log.phases import (
 from shipfitter.core.engine_log.refusals import OUT_OF_MEMORY, Said, sentences
 from shipfitter.core.refusals import Refusal
 
-_GIB, _MIB = 2**30, 2**20
-_UNITS = {"b": 1, "k": 2**10, "m": _MIB, "g": _GIB, "t": 2**40}
-_WHOLE = frozenset(
-    (
-        "tensor_parallel_size",
-        "max_model_len",
-        "derived_max_model_len",
-        "kv_cache_tokens",
-        "num_gpu_blocks",
-        "estimated_max_model_len",
-        "block_size",
-        "max_num_batched_tokens",
-        "max_num_seqs",
-        "state_blocks",
-        "exit_code",
-    )
-)
-_TEXTS = frozenset(("model", "engine_version", "gpu", "generation", "model_runner"))
-# Which of several figures decides: the least of what is left, else the most of what is taken.
-_LEAST = frozenset(
-    ("kv_cache_memory_gib", "kv_cache_tokens", "num_gpu_blocks", "max_concurrency", "free_gib")
-)
-_MOST = frozenset(
-    ("weights_gib", "activation_peak_gib", "non_torch_gib", "cudagraph_gib", "requested_gib")
-)
-# What follows from another failure as often as it is one; among themselves in this order.
-_CONSEQUENCES = (Refusal.HOST_OUT_OF_MEMORY, Refusal.COMMUNICATION, Refusal.OTHER)
 # Refused before a worker starts: a start that went on was not refused so.
 _BY_CONFIGURATION = frozenset(
     (
@@ -58,7 +33,7 @@ _BY_CONFIGURATION = frozenset(
         Refusal.DRIVER_MISMATCH,
     )
 )
-_WHEN_SERVING = frozenset((*_CONSEQUENCES, Refusal.OUT_OF_MEMORY_SERVING))
+_WHEN_SERVING = frozenset((*CONSEQUENCES, Refusal.OUT_OF_MEMORY_SERVING))
 _HARMLESS_LEVELS = frozenset(("DEBUG", "INFO", "WARNING"))
 _EXCEPTION = re.compile(
     r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)"
@@ -68,8 +43,6 @@ _EMPTY_EXCEPTIONS = re.compile(
     r"Engine process failed to start|CancelledError|SystemExit|KeyboardInterrupt"
 )
 _FLAG_FACTS = ("model", "tensor_parallel_size", "gpu_memory_utilization", "max_model_len")
-
-Value = str | int | float
 
 
 class Attempt:
@@ -114,8 +87,8 @@ class Attempt:
 
     def facts(self) -> EngineLog:
         """All of it, each fact by the line that goes before the others."""
-        refusal = self._refusal()
-        values = {fact: _decided(fact, stated) for fact, stated in self._stated.items()}
+        refusal = root_cause([failure for _, failure in self._failures], self._exception)
+        values = {fact: decided(fact, stated) for fact, stated in self._stated.items()}
         phase = max(self._phases.values(), default=Phase.CONFIGURING)
         return EngineLog(
             **values,  # type: ignore[arg-type]  # the tables name its fields
@@ -128,7 +101,7 @@ class Attempt:
         )
 
     def _state(self, fact: str, text: str, rank: int) -> None:
-        name, value = _number(fact, text)
+        name, value = figure(fact, text)
         if value is not None:
             self._stated.setdefault(name, []).append((rank, value))
 
@@ -201,9 +174,9 @@ class Attempt:
         kind = Refusal(kind)
         if phase == Phase.SERVING and kind not in _WHEN_SERVING:
             return
-        refusal = _refusal(kind, said, self._stated)
+        refusal = refusal_said(kind, said)
         self._failures.append((_engine_of(record.speaker), refusal))
-        if kind not in _CONSEQUENCES:
+        if kind not in CONSEQUENCES:
             self._state_refusal(refusal)
 
     def _state_refusal(self, refusal: EngineRefusal) -> None:
@@ -238,19 +211,6 @@ class Attempt:
             failure = EngineRefusal(kind=Refusal.OTHER, message=self._exception)
             self._failures.append((_engine_of(record.speaker), failure))
 
-    def _refusal(self) -> EngineRefusal | None:
-        """The cause that was said last; else the likeliest of what looks like a consequence."""
-        failures = [failure for _, failure in self._failures]
-        causes = [failure for failure in failures if failure.kind not in _CONSEQUENCES]
-        if causes:
-            return _merged([cause for cause in causes if cause.kind == causes[-1].kind])
-        for kind in _CONSEQUENCES:
-            for failure in failures:
-                if failure.kind == kind:
-                    named = kind == Refusal.OTHER and self._exception
-                    return EngineRefusal(kind=kind, message=self._exception) if named else failure
-        return None
-
 
 def _is_rank_of_many(record: Record) -> bool:
     return bool(re.search(r"DP\d|rank=", record.speaker))
@@ -260,66 +220,3 @@ def _engine_of(speaker: str) -> str:
     """The data-parallel engine that a process belongs to; one name for all without such ranks."""
     found = re.search(r"DP(\d+)", speaker) or re.match(r"EngineCore_(\d+)", speaker)
     return f"DP{found[1]}" if found else ""
-
-
-def _number(fact: str, text: str) -> tuple[str, Value | None]:
-    if fact in _TEXTS:
-        return fact, text.strip()
-    name, scale = fact, 1.0
-    if fact.endswith("_bytes"):
-        name, scale = fact.removesuffix("_bytes") + "_gib", 1 / _GIB
-    try:
-        if fact in _WHOLE:
-            return name, int(text.replace(",", ""))
-        value = float(text) * scale
-        return name, round(value, 2) if scale != 1.0 else value
-    except (ValueError, OverflowError):
-        return name, None
-
-
-def _decided(fact: str, stated: list[tuple[int, Value]]) -> Value:
-    rank = min(rank for rank, _ in stated)
-    values = [value for one, value in stated if one == rank]
-    if fact in _LEAST:
-        return min(values)
-    if fact in _MOST:
-        return max(values)
-    return values[0]
-
-
-def _refusal(
-    kind: Refusal, said: Said, stated: Mapping[str, list[tuple[int, Value]]]
-) -> EngineRefusal:
-    figures: dict[str, Value] = {}
-    for name, text in said.figures.items():
-        value = _size_gib(text) if text[-1:].isalpha() else _number(name, text)[1]
-        if value is not None and name != "rest":
-            figures[name] = value
-    return EngineRefusal(kind=kind, message=said.message, **figures)  # type: ignore[arg-type]
-
-
-def _size_gib(text: str) -> float | None:
-    found = re.fullmatch(r"([\d.]+)\s*([a-zA-Z]+)", text)
-    if found is None:
-        return None
-    return round(float(found[1]) * _UNITS[found[2][0].lower()] / _GIB, 2)
-
-
-def _merged(same: list[EngineRefusal]) -> EngineRefusal:
-    """One refusal said several times, by ranks and along a chain of exceptions: all its figures."""
-    fullest = max(same, key=_figures_named)
-    names = [name for name in EngineRefusal.__slots__ if name not in ("kind", "message")]
-    figures = {
-        name: next((v for one in (fullest, *same) if (v := getattr(one, name)) is not None), None)
-        for name in names
-    }
-    told = next((one for one in same if one.max_num_seqs is not None), fullest)
-    return EngineRefusal(kind=fullest.kind, message=told.message, **figures)
-
-
-def _figures_named(refusal: EngineRefusal) -> int:
-    return sum(
-        getattr(refusal, name) is not None
-        for name in EngineRefusal.__slots__
-        if name not in ("kind", "message")
-    )

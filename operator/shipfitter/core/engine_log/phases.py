@@ -31,7 +31,6 @@ _MARKS: tuple[tuple[Phase, str, re.Pattern[str]], ...] = tuple(
         (Phase.LOADING, "to load model", r"Starting to load model"),
         (Phase.LOADING, "checkpoint shards", r"Loading [\w ]*checkpoint shards"),
         (Phase.PROFILING, "took", r"(?:Model loading|Loading model weights) took"),
-        (Phase.PROFILING, "Loading weights took", r"Loading weights took"),
         (Phase.CACHING, "KV cache memory", r"Available KV cache memory"),
         (Phase.CACHING, "reserved for KV Cache", r"reserved for KV Cache is"),
         (Phase.CAPTURING, "KV cache size", r"KV cache size: \d"),
@@ -47,9 +46,10 @@ _MARKS: tuple[tuple[Phase, str, re.Pattern[str]], ...] = tuple(
         (Phase.SERVING, "throughput", r"Avg (?:prompt|generation) throughput"),
         (Phase.SERVING, "200 OK", r'"(?:GET|POST) /\S* HTTP/[\d.]+" 200'),
         (Phase.SERVING, "Available routes", r"Available routes are"),
+        (Phase.SERVING, "Processed prompts", r"Processed prompts: +\d+%"),  # of an offline run
     )
 )
-_BEGINNINGS = re.compile(
+BEGINNINGS = re.compile(
     r"vLLM (?:API )?server version|█\s+version v?\d|Initializing an? (?:V\d )?LLM engine \("
 )
 
@@ -129,7 +129,7 @@ def phase_begun(record: Record) -> Phase | None:
 
 def begins_start(record: Record) -> bool:
     """Whether an engine introduces itself here."""
-    return any(_BEGINNINGS.search(text) for text in record.texts)
+    return any(BEGINNINGS.search(text) for text in record.texts)
 
 
 def frames_of(record: Record) -> tuple[str, ...]:

@@ -6,16 +6,34 @@ from typing import Any
 from shipfitter.core.engine_log.attempt import Attempt
 from shipfitter.core.engine_log.cleaning import records
 from shipfitter.core.engine_log.facts import EngineLog, EngineRefusal
+from shipfitter.core.engine_log.services import separate_services
 from shipfitter.core.refusals import Refusal
 
 KILLED_EXIT_CODE = 137  # 128 + SIGKILL
 
 
 def read_log(text: str) -> EngineLog:
-    """The facts of the last start in a log whose end is known; of the last one where none is."""
+    """The facts of the last start in a log whose end is known; of the last one where none is.
+
+    Where several services speak in one text, each with a start of its own: of one that failed, else
+    of the one that states most.
+    """
+    services = separate_services(text)
+    if not services:
+        return _last_start(text)
+    logs = [_last_start(service) for service in services]
+    failed = [log for log in logs if log.refusal is not None]
+    return max(failed or logs, key=_facts_stated)
+
+
+def _last_start(text: str) -> EngineLog:
     attempts = tuple(_attempts(text))
     decided = [one for one in attempts if one.outcome != "Unknown"]
     return (decided or attempts)[-1]
+
+
+def _facts_stated(log: EngineLog) -> int:
+    return sum(value is not None for value in log.read().values())
 
 
 def _attempts(text: str) -> Iterator[EngineLog]:

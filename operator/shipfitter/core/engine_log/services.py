@@ -1,0 +1,24 @@
+"""Several services in one text, as docker compose and kubectl print them: each is read alone."""
+
+import re
+from collections import defaultdict
+
+from shipfitter.core.engine_log.phases import BEGINNINGS
+
+_NAMED = re.compile(r"\s*(?:(?P<service>[A-Za-z][\w./-]*)[ \t]*\| |\[pod/(?P<pod>[\w./-]+)\] )")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def separate_services(text: str) -> tuple[str, ...]:
+    """The lines of each service, where two or more engines introduce themselves; else none.
+
+    Pods of one engine over several nodes stay together: only the first of them introduces itself.
+    """
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for line in _COLOUR.sub("", text).splitlines():
+        named = _NAMED.match(line)
+        if named:
+            lines[named["service"] or named["pod"]].append(line)
+    texts = tuple("\n".join(said) for said in lines.values())
+    engines = tuple(said for said in texts if BEGINNINGS.search(said))
+    return engines if len(engines) > 1 else ()
