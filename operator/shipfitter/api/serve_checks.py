@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from shipfitter.api.serve_command import ServeCommand
-from shipfitter.core.engines import EngineSettings, Gpu, derived_max_model_len
+from shipfitter.core.engines import EngineSettings, Gpu, derived_max_model_len, resolve
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.refusals import Refusal
 from shipfitter.core.traits import traits_of
 
 _BFLOAT16_CAPABILITY = (8, 0)
+_LEGACY_CHUNKED_FROM = 32768
 
 Problem = tuple[Refusal, str]
 
@@ -22,7 +23,7 @@ def flag_problems(
     """
     yield from _ranks(model, settings, gpus)
     yield from _shared_contexts(model, settings)
-    yield from _batches(command, model, settings)
+    yield from _batches(command, model, settings, gpu)
     stated = command.text("--dtype")
     if stated == "bfloat16" and gpu.compute_capability and (
         gpu.compute_capability < _BFLOAT16_CAPABILITY
@@ -79,11 +80,11 @@ def _shared_contexts(model: ModelFacts, settings: EngineSettings) -> Iterator[Pr
 
 
 def _batches(
-    command: ServeCommand, model: ModelFacts, settings: EngineSettings
+    command: ServeCommand, model: ModelFacts, settings: EngineSettings, gpu: Gpu
 ) -> Iterator[Problem]:
     tokens = settings.max_num_batched_tokens
     length = settings.max_model_len or derived_max_model_len(model, settings.version)
-    if tokens and not settings.enable_chunked_prefill and tokens < length:
+    if tokens and tokens < length and _prefills_whole(command, model, settings, gpu, length):
         yield (
             Refusal.OTHER,
             f"without chunked prefill --max-num-batched-tokens {tokens} must hold one request of "
@@ -92,3 +93,17 @@ def _batches(
     active, seqs = command.count("--max-num-active-seqs"), settings.max_num_seqs
     if active and seqs and active > seqs:
         yield Refusal.OTHER, f"--max-num-active-seqs {active} is more than --max-num-seqs {seqs}"
+
+
+def _prefills_whole(
+    command: ServeCommand, model: ModelFacts, settings: EngineSettings, gpu: Gpu, length: int
+) -> bool:
+    """Whether prompts are not cut: asked so, or by the engine before V1 up to a length.
+
+    Source: vLLM 0.6-0.7 vllm/engine/arg_utils.py create_engine_config.
+    """
+    if not settings.enable_chunked_prefill:
+        return True
+    legacy = resolve(settings, model, gpu).rules.legacy_engine
+    asked = command.switch("--enable-chunked-prefill") is True
+    return legacy and not asked and length <= _LEGACY_CHUNKED_FROM

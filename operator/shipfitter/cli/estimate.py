@@ -15,7 +15,7 @@ from shipfitter.cli.estimate_model import estimated_model
 from shipfitter.cli.estimate_record import Estimated, estimate_record
 from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu, resolve
 from shipfitter.core.estimate import sum_of
-from shipfitter.core.fixes import fixes
+from shipfitter.core.fixes import fixes, joint_fix
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.verdict import Assessment, Verdict, assess
 from shipfitter.errors import InvalidSpecError, UserError
@@ -119,6 +119,8 @@ def estimate(question: Question) -> Estimated:
     found = judged(settings)
     if found.settings.version != settings.version:
         notes = (*notes, f"the engine before V1 runs, counted as vLLM {found.settings.version}")
+    single = fixes(model, settings, card.gpu, found, judged)
+    mended = found.verdict is Verdict.FITS or any(fix.verdict is Verdict.FITS for fix in single)
     return Estimated(
         assessment=found,
         model=model,
@@ -127,7 +129,8 @@ def estimate(question: Question) -> Estimated:
         engine_version=version,
         typical_tokens=question.typical_tokens,
         given_cache_bytes=_given_bytes(question),
-        fixes=fixes(model, settings, card.gpu, found, judged),
+        fixes=single,
+        joint_fix=None if mended else joint_fix(model, settings, card.gpu, found, judged),
         assumptions=notes,
     )
 

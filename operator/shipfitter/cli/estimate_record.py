@@ -10,7 +10,7 @@ from shipfitter.core.cache_dtype import cache_dtype_for
 from shipfitter.core.cache_layout import CacheLayout
 from shipfitter.core.engines import EngineVersion
 from shipfitter.core.estimate import Estimate
-from shipfitter.core.fixes import Fix
+from shipfitter.core.fixes import Fix, JointFix
 from shipfitter.core.intent import TYPICAL_TOKENS, Prefer
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.verdict import Assessment
@@ -28,6 +28,7 @@ class Estimated:
     typical_tokens: int | None = None
     given_cache_bytes: int | None = None
     fixes: tuple[Fix, ...] = ()
+    joint_fix: JointFix | None = None  # where no single flag makes it fit
     assumptions: tuple[str, ...] = ()
 
 
@@ -70,6 +71,7 @@ def estimate_record(estimated: Estimated) -> dict[str, Any]:
             {"flag": fix.flag, "value": fix.value, "verdict": str(fix.verdict)}
             for fix in estimated.fixes
         ],
+        "fixTogether": _joint(estimated.joint_fix),
         "assumptions": list(estimated.assumptions),
         "model": _model(estimated.model),
     }
@@ -100,6 +102,13 @@ def kv_bytes_per_token(layout: CacheLayout) -> int:
         if law.block_tokens and law.cap_tokens is None
     )
     return round(max(layout.bytes_per_block, default=0) * blocks_per_token)
+
+
+def _joint(fix: JointFix | None) -> Mapping[str, Any] | None:
+    if fix is None:
+        return None
+    changes = [{"flag": flag, "value": value} for flag, value in fix.changes]
+    return {"changes": changes, "verdict": str(fix.verdict)}
 
 
 def _cache_dtype(estimated: Estimated) -> str:

@@ -95,12 +95,19 @@ def _certainty(estimated: Estimated) -> str:
 
 
 def _fixes(estimated: Estimated) -> Iterator[str]:
-    if not estimated.fixes:
+    if not estimated.fixes and estimated.joint_fix is None:
         return
     yield ""
     yield "    what would help"
     for fix in estimated.fixes:
-        yield f"      {fix.flag} {fix.value}: {fix.verdict}"
+        yield f"      {_flag(fix.flag, fix.value)}: {fix.verdict}"
+    if estimated.joint_fix is not None:
+        together = " and ".join(_flag(*change) for change in estimated.joint_fix.changes)
+        yield f"      {together}: {estimated.joint_fix.verdict}"
+
+
+def _flag(flag: str, value: float | str) -> str:
+    return flag if value is True else f"{flag} {value}"
 
 
 def _why(found: Assessment) -> str:

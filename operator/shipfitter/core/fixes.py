@@ -13,10 +13,21 @@ from shipfitter.core.verdict import Assessment
 
 Assess = Callable[[EngineSettings], Assessment]
 
+# Steps of a share that is lowered until what comes beside the cache has room.
+_SHARE_STEP_PERCENT, _MOST_SHARE_STEPS = 2, 12
 _FEWER_SEQS = (256, 128, 64, 32, 16, 8, 4)
 _LEAST_BATCHED_TOKENS = 512
 _EIGHT_BIT_CAPABILITY = (8, 9)
 _BETTER = (Verdict.DOES_NOT_FIT, Verdict.BORDERLINE, Verdict.FITS)
+# What a smaller share of the card mends: the rest is what these steps live on.
+_BESIDE_THE_CACHE = frozenset(
+    (
+        Refusal.FREE_MEMORY,
+        Refusal.OUT_OF_MEMORY_GRAPHS,
+        Refusal.OUT_OF_MEMORY_SAMPLER,
+        Refusal.OUT_OF_MEMORY_SERVING,
+    )
+)
 # What no size of batch or length changes.
 _BEFORE_SIZES = frozenset(
     (
@@ -35,6 +46,34 @@ class Fix:
     flag: str
     value: int | float | str
     verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class JointFix:
+    """Two flags that help only together."""
+
+    changes: tuple[tuple[str, int | float | str], ...]
+    verdict: Verdict
+
+
+def joint_fix(
+    model: ModelFacts, asked: EngineSettings, gpu: Gpu, found: Assessment, assess: Assess
+) -> JointFix | None:
+    """Two flags that make it fit; for where no single one does."""
+    if found.reason in _BEFORE_SIZES or not found.stages:
+        return None
+    for flag, setting, values in _by_size(model, asked, gpu, found):
+        value = next(values, None)
+        if value is None:
+            continue
+        changed = replace(asked, **{setting: value})  # type: ignore[arg-type]
+        halfway = assess(changed)
+        if not halfway.stages or halfway.reason in _BEFORE_SIZES:
+            continue
+        for second in _improving(model, changed, gpu, halfway, assess):
+            if second.verdict is Verdict.FITS and second.flag != flag:
+                return JointFix(((flag, value), (second.flag, second.value)), second.verdict)
+    return None
 
 
 def fixes(
@@ -58,14 +97,7 @@ def _improving(
     model: ModelFacts, asked: EngineSettings, gpu: Gpu, found: Assessment, assess: Assess
 ) -> Iterator[Fix]:
     if found.reason not in _BEFORE_SIZES:
-        resolved = found.settings if found.stages else resolve(asked, model, gpu)
-        for flag, setting, values in (
-            ("--max-model-len", "max_model_len", _lengths(model, found, resolved)),
-            ("--max-num-seqs", "max_num_seqs", _fewer_seqs(resolved)),
-            ("--max-num-batched-tokens", "max_num_batched_tokens", _fewer_tokens(resolved)),
-            ("--gpu-memory-utilization", "gpu_memory_utilization", _shares(model, resolved, gpu)),
-            ("--kv-cache-dtype", "kv_cache_dtype", _eight_bits(asked, gpu)),
-        ):
+        for flag, setting, values in _by_size(model, asked, gpu, found):
             yield from _best(flag, values, found.verdict, lambda value, setting=setting: assess(
                 replace(asked, **{setting: value})))  # fmt: skip
     yield from _best(
@@ -76,6 +108,23 @@ def _improving(
             replace(asked, layout=replace(asked.layout, tensor_parallel_size=ranks))
         ),
     )
+
+
+def _by_size(
+    model: ModelFacts, asked: EngineSettings, gpu: Gpu, found: Assessment
+) -> Iterator[tuple[str, str, Iterator[int | float | str]]]:
+    """Each flag, the setting behind it, and the values worth trying, best first."""
+    resolved = found.settings if found.stages else resolve(asked, model, gpu)
+    yield "--max-model-len", "max_model_len", _lengths(model, found, resolved)
+    yield "--max-num-seqs", "max_num_seqs", _fewer_seqs(resolved)
+    yield "--max-num-batched-tokens", "max_num_batched_tokens", _fewer_tokens(resolved)
+    yield (
+        "--gpu-memory-utilization",
+        "gpu_memory_utilization",
+        _shares(model, found, resolved, gpu),
+    )
+    yield "--kv-cache-dtype", "kv_cache_dtype", _eight_bits(asked, gpu)
+    yield "--enforce-eager", "enforce_eager", _without_graphs(found, asked)
 
 
 def _best(
@@ -120,18 +169,26 @@ def _fewer_seqs(resolved: EngineSettings) -> Iterator[int | float | str]:
 
 
 def _fewer_tokens(resolved: EngineSettings) -> Iterator[int | float | str]:
-    tokens = (resolved.max_num_batched_tokens or 0) // 2
+    """Powers of two below what there is."""
+    tokens = 1 << max(0, (resolved.max_num_batched_tokens or 1) - 1).bit_length() - 1
     while tokens >= max(_LEAST_BATCHED_TOKENS, resolved.max_num_seqs or 1):
         yield tokens
         tokens //= 2
 
 
-def _shares(model: ModelFacts, resolved: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
-    """The share that leaves the reserve free; it may be more or less than what was asked."""
-    if resolved.kv_cache_memory_bytes is None:
-        share = utilization_for(model, resolved, gpu)
-        if 0 < share != resolved.gpu_memory_utilization:
-            yield share
+def _shares(
+    model: ModelFacts, found: Assessment, resolved: EngineSettings, gpu: Gpu
+) -> Iterator[int | float | str]:
+    """The share that leaves the planner's reserve free, more or less than was asked; then less."""
+    if resolved.kv_cache_memory_bytes is not None:
+        return
+    share = utilization_for(model, resolved, gpu)
+    if 0 < share != resolved.gpu_memory_utilization:
+        yield share
+    if found.reason in _BESIDE_THE_CACHE:
+        percent = round(100 * (resolved.gpu_memory_utilization or 0))
+        for step in range(1, _MOST_SHARE_STEPS + 1):
+            yield max(1, percent - step * _SHARE_STEP_PERCENT) / 100
 
 
 def _eight_bits(asked: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
@@ -140,6 +197,11 @@ def _eight_bits(asked: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
         capability is None or capability >= _EIGHT_BIT_CAPABILITY
     ):
         yield "fp8"
+
+
+def _without_graphs(found: Assessment, asked: EngineSettings) -> Iterator[int | float | str]:
+    if not asked.enforce_eager and found.reason is Refusal.OUT_OF_MEMORY_GRAPHS:
+        yield True
 
 
 def _more_ranks(asked: EngineSettings) -> Iterator[int | float | str]:
