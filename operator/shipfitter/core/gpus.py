@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 
-from shipfitter.core.gpu_rows import DATACENTRE, Row
-from shipfitter.core.gpu_rows_desktop import UNIFIED, WORKSTATION
+from shipfitter.core.gpu_rows import Ecc, Row
+from shipfitter.core.gpu_rows_earlier import ADA, AMPERE, OLDER
+from shipfitter.core.gpu_rows_geforce import GEFORCE
+from shipfitter.core.gpu_rows_server import BLACKWELL, HOPPER
+from shipfitter.core.gpu_rows_workstation import UNIFIED, WORKSTATION
 from shipfitter.units import GIB, MIB
 
 
@@ -23,11 +26,38 @@ class GpuProduct:
     source: str
     nominal_bytes: int = 0  # as sold, the largest card of that name
     unified: bool = False  # the memory is the machine's own
+    ecc: Ecc = Ecc.NONE
 
     @property
     def reserved_bytes(self) -> int:
         """What the driver keeps: the part of NVML's total CUDA never sees."""
         return self.nvml_total_bytes - self.cuda_total_bytes
+
+    @property
+    def fp8(self) -> bool:
+        """Whether it computes in FP8. Source: Ada and later, CUDA's compute capability 8.9."""
+        return self.compute_capability >= (8, 9)
+
+    @property
+    def fp4(self) -> bool:
+        """Whether it computes in FP4. Source: Blackwell and later, compute capability 10.0."""
+        return self.compute_capability >= (10, 0)
+
+    def total_bytes(self, *, ecc: bool) -> int:
+        """NVML's total with error correction on or off.
+
+        Source: cards that store it inline lose 1/16: 49,140 to 46,068, 24,564 to 23,028 MiB.
+        """
+        mib = self.nvml_total_bytes // MIB
+        if self.ecc is Ecc.INLINE_ON and not ecc:
+            return -(-mib * 16 // 15) * MIB
+        if self.ecc is Ecc.INLINE_OFF and ecc:
+            return mib * 15 // 16 * MIB
+        return self.nvml_total_bytes
+
+
+# The most that drivers before R510 left out of a total, in percent of it.
+_OLD_DRIVERS_PERCENT = 3
 
 
 def default_reserved_bytes(nvml_total_bytes: int) -> int:
@@ -45,12 +75,15 @@ def default_reserved_bytes(nvml_total_bytes: int) -> int:
 def assumed_reserved_bytes(product: GpuProduct | None, nvml_total_bytes: int) -> int:
     """What the driver keeps of a total that came without that figure.
 
-    Drivers before R510 left the reserved part out of the total, so a total below the catalogue's
-    has lost some of it already. Source: wookayin/gpustat#116; A100-80: 81,251 MiB then, 81,920 now.
+    Drivers before R510 left the reserved part out of the total, so a total a little below the
+    catalogue's has lost some of it already; one far below is another card of that name, or has its
+    error correction on. Source: wookayin/gpustat#116; A100-80: 81,251 MiB then, 81,920 now, and
+    T4: 15,109 then, 15,360 now.
     """
     if product is None:
         return default_reserved_bytes(nvml_total_bytes)
-    if nvml_total_bytes >= product.nvml_total_bytes:
+    short_bytes = product.nvml_total_bytes - nvml_total_bytes
+    if short_bytes <= 0 or short_bytes * 100 > _OLD_DRIVERS_PERCENT * product.nvml_total_bytes:
         return product.reserved_bytes
     return max(0, nvml_total_bytes - product.cuda_total_bytes)
 
@@ -105,7 +138,7 @@ def nearest_products(spelling: str, limit: int = 3) -> tuple[str, ...]:
     """The products whose names come closest to a spelling, best first; none when none is close.
 
     >>> nearest_products("L40-S")
-    ('NVIDIA-L40S', 'NVIDIA-L40', 'NVIDIA-L4')
+    ('NVIDIA-L40S', 'NVIDIA-L40', 'NVIDIA-L40G')
     >>> nearest_products("banana")
     ()
     """
@@ -114,7 +147,8 @@ def nearest_products(spelling: str, limit: int = 3) -> tuple[str, ...]:
         return ()
     closeness: dict[str, float] = {}
     for key, row in _by_key().items():
-        score = SequenceMatcher(None, wanted, key).ratio() + (0.5 if key.startswith(wanted) else 0)
+        begins = key.startswith(wanted)
+        score = 1.5 if begins else SequenceMatcher(None, wanted, key).ratio()
         closeness[row.product] = max(score, closeness.get(row.product, 0))
     close = [product for product, score in closeness.items() if score >= 0.65]
     # sorted() is stable: equals stay in the catalogue's order
@@ -130,12 +164,27 @@ def is_implausible(product: GpuProduct, nvml_total_bytes: int) -> bool:
     return nvml_total_bytes * 100 > product.nominal_bytes * 105
 
 
+# What error correction is on the cards of each table, where the row does not say.
+_TABLES = (
+    (HOPPER, Ecc.FREE),
+    (BLACKWELL, Ecc.FREE),
+    (ADA, Ecc.INLINE_ON),
+    (AMPERE, Ecc.INLINE_ON),
+    (OLDER, Ecc.INLINE_ON),
+    (WORKSTATION, Ecc.INLINE_OFF),
+    (GEFORCE, Ecc.NONE),
+    (UNIFIED, Ecc.NONE),
+)
+# HBM and GDDR7, by the architectures that have them. Source: the vendor's product briefs.
+_FREE_ECC = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (10, 3), (12, 0))
+
+
 @cache
 def _catalogue() -> tuple[GpuProduct, ...]:
-    return tuple(_product(row) for row in DATACENTRE + WORKSTATION + UNIFIED)
+    return tuple(_product(row, ecc) for rows, ecc in _TABLES for row in rows)
 
 
-def _product(row: Row) -> GpuProduct:
+def _product(row: Row, usual: Ecc) -> GpuProduct:
     nvml_total_bytes = row.nvml_total_mib * MIB
     cuda_total_bytes = row.cuda_total_mib * MIB
     return GpuProduct(
@@ -149,7 +198,12 @@ def _product(row: Row) -> GpuProduct:
         source=row.source,
         nominal_bytes=row.nominal_gib * GIB,
         unified=row.unified,
+        ecc=row.ecc or (Ecc.FREE if _has_free_ecc(row, usual) else usual),
     )
+
+
+def _has_free_ecc(row: Row, usual: Ecc) -> bool:
+    return usual is not Ecc.NONE and row.compute_capability in _FREE_ECC
 
 
 # Several memory sizes share these names, so only a provider's own spelling, where it is one product

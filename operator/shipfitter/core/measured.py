@@ -12,6 +12,7 @@ from shipfitter.core.gpus import (
     normalise_product,
     resolve_product,
 )
+from shipfitter.core.mig import same_profile
 from shipfitter.units import GIB
 
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
@@ -112,21 +113,6 @@ def _mig_devices(gpus: list[Mapping[str, Any]]) -> tuple[Device, ...]:
                 )
             )
     return tuple(devices)
-
-
-def same_profile(one: str, other: str) -> bool:
-    """Whether two names mean one profile: drivers name the same slice 3g.39gb and 3g.40gb.
-
-    Source: NVIDIA/mig-parted#31; the resource writes "+me" as ".me".
-
-    >>> same_profile("3g.39gb", "3g.40gb"), same_profile("1g.10gb", "1g.20gb")
-    (True, False)
-    """
-    found_one, found_other = (re.match(r"(\d+)g\.(\d+)gb", name) for name in (one, other))
-    if not found_one or not found_other:
-        return one == other
-    (slices, gigabytes), (other_slices, other_gigabytes) = found_one.groups(), found_other.groups()
-    return slices == other_slices and abs(int(gigabytes) - int(other_gigabytes)) <= 1
 
 
 def _compute_capability(gpu: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -1,12 +1,13 @@
 """What a cluster's labels say about a node's GPUs, for nodes nobody measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.capacity import CapacitySource, Device
 from shipfitter.core.gpus import assumed_reserved_bytes, bare_product, resolve_product
 from shipfitter.core.instance_types import instance_gpus
 from shipfitter.core.measured import MIG_RESOURCE_PREFIX
+from shipfitter.core.mig import mig_memory_bytes
 from shipfitter.core.quantities import whole
 from shipfitter.units import MIB
 
@@ -103,19 +104,22 @@ def _labelled_mig(labels: Mapping[str, str], resource_name: str, at_least: int) 
     product, _, _ = bare_product(
         labels.get(f"{resource_name}.product") or labels.get("nvidia.com/gpu.product", "")
     )
+    row = resolve_product(product)
+    profile = resource_name.removeprefix(MIG_RESOURCE_PREFIX)
+    source = CapacitySource.LABEL if memory_bytes else CapacitySource.CATALOGUE
+    memory_bytes = memory_bytes or (mig_memory_bytes(row, profile) if row else None) or 0
     if not memory_bytes or not product:
         return None
-    row = resolve_product(product)
     device = Device(
         product=product,
         total_bytes=memory_bytes,
         nominal_bytes=memory_bytes,
         compute_capability=_labelled_capability(labels)
         or (row.compute_capability if row else None),
-        mig_profile=resource_name.removeprefix(MIG_RESOURCE_PREFIX),
+        mig_profile=profile,
     )
     count = whole(labels.get(f"{resource_name}.count")) or at_least
-    return Published((device,) * count, CapacitySource.LABEL)
+    return Published((device,) * count, source)
 
 
 def _catalogued(
@@ -123,10 +127,14 @@ def _catalogued(
 ) -> Published | None:
     """Devices by a provider's accelerator name or the instance type, with the catalogue's bytes.
 
-    Source: GKE's gke-accelerator, Karpenter's and EKS Auto Mode's instance-gpu-* (memory in MiB as
-    sold, per GPU), cluster-autoscaler's accelerator label on AWS.
+    Source: GKE's gke-accelerator (with gke-gpu-partition-size for MIG slices, which it hands out as
+    plain GPUs), Karpenter's and EKS Auto Mode's instance-gpu-* (memory in MiB as sold, per GPU),
+    cluster-autoscaler's accelerator label on AWS, CoreWeave's and Alibaba Cloud's own labels.
     """
-    instance = instance_gpus(labels.get("node.kubernetes.io/instance-type", ""))
+    instance = instance_gpus(
+        labels.get("node.kubernetes.io/instance-type")
+        or labels.get("beta.kubernetes.io/instance-type", "")
+    )
     named: list[tuple[str, int, int]] = [
         (
             labels.get("cloud.google.com/gke-accelerator", ""),
@@ -142,14 +150,33 @@ def _catalogued(
             for provider in ("karpenter.k8s.aws", "eks.amazonaws.com")
         ),
         (labels.get("k8s.amazonaws.com/accelerator", ""), 0, 0),
+        (labels.get("gpu.nvidia.com/model", ""), whole(labels.get("gpu.nvidia.com/count")), 0),
+        (
+            labels.get("aliyun.accelerator/nvidia_name", ""),
+            whole(labels.get("aliyun.accelerator/nvidia_count")),
+            0,
+        ),
     ]
     if instance:  # knows the exact card where a provider's name stands for several
         named.insert(0, (*instance, 0))
+    profile = labels.get("cloud.google.com/gke-gpu-partition-size", "")
     for spelling, count, sold_bytes in named:
         device = _catalogue_device(spelling, sold_bytes, host_memory_bytes)
+        if device and profile:
+            part = _part(device, profile)
+            return Published((part,) * at_least, CapacitySource.CATALOGUE) if part else None
         if device:
             return Published((device,) * (count or at_least), CapacitySource.CATALOGUE)
     return None
+
+
+def _part(device: Device, profile: str) -> Device | None:
+    """One MIG slice of the device, with the catalogue's bytes."""
+    row = resolve_product(device.product)
+    slice_bytes = mig_memory_bytes(row, profile) if row else None
+    if not slice_bytes:
+        return None
+    return replace(device, total_bytes=slice_bytes, nominal_bytes=slice_bytes, mig_profile=profile)
 
 
 def _catalogue_device(spelling: str, sold_bytes: int, host_memory_bytes: int) -> Device | None:

@@ -15,7 +15,8 @@ from shipfitter.core.gpus import (
     normalise_product,
     resolve_product,
 )
-from shipfitter.core.measured import MIG_RESOURCE_PREFIX, same_profile
+from shipfitter.core.measured import MIG_RESOURCE_PREFIX
+from shipfitter.core.mig import same_profile
 from shipfitter.core.quantities import whole
 
 DRIVER = "gpu.nvidia.com"

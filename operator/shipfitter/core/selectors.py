@@ -7,7 +7,7 @@ from itertools import combinations
 PLATFORM_KEYS = ("kubernetes.io/arch", "kubernetes.io/os")
 
 # What may tell pools apart, most readable first; never hostnames.
-# Source: the node labels of gpu-feature-discovery, GKE, Karpenter and EKS.
+# Source: the node labels of gpu-feature-discovery, GKE, Karpenter, EKS, CoreWeave and Alibaba.
 POOL_KEYS = (
     "nvidia.com/gpu.product",
     "nvidia.com/gpu.count",
@@ -24,6 +24,8 @@ POOL_KEYS = (
     "karpenter.k8s.aws/instance-gpu-memory",
     "eks.amazonaws.com/instance-gpu-name",
     "k8s.amazonaws.com/accelerator",
+    "gpu.nvidia.com/model",
+    "aliyun.accelerator/nvidia_name",
     "nvidia.com/mig.config",
     "shipfitter.dev/pool",
 )

@@ -73,6 +73,61 @@ LABELLED = gpu_labels("NVIDIA-L40S", 8)
             id="the instance type and the catalogue",
         ),
         pytest.param(
+            node(
+                labels=PLATFORM
+                | {
+                    "gpu.nvidia.com/model": "H100_NVLINK_80GB",
+                    "gpu.nvidia.com/count": "8",
+                    "node.kubernetes.io/instance-type": "unheard-of",
+                },
+                gpus=8,
+            ),
+            None,
+            CapacitySource.CATALOGUE,
+            81_090,
+            8,
+            id="CoreWeave's model label",
+        ),
+        pytest.param(
+            node(labels=PLATFORM | {"aliyun.accelerator/nvidia_name": "NVIDIA-A10"}, gpus=1),
+            None,
+            CapacitySource.CATALOGUE,
+            22_589,
+            1,
+            id="Alibaba Cloud's accelerator label",
+        ),
+        pytest.param(
+            node(
+                labels=PLATFORM
+                | {
+                    "cloud.google.com/gke-accelerator": "nvidia-tesla-a100",
+                    "cloud.google.com/gke-accelerator-count": "1",
+                    "cloud.google.com/gke-gpu-partition-size": "1g.5gb",
+                },
+                gpus=7,
+            ),
+            None,
+            CapacitySource.CATALOGUE,
+            4_864,
+            7,
+            id="GKE hands MIG slices out as plain GPUs",
+        ),
+        pytest.param(
+            node(
+                labels=PLATFORM
+                | {
+                    "cloud.google.com/gke-accelerator": "nvidia-tesla-a100",
+                    "cloud.google.com/gke-gpu-partition-size": "9g.99gb",
+                },
+                gpus=7,
+            ),
+            None,
+            CapacitySource.CATALOGUE,
+            0,
+            0,
+            id="a partition the catalogue does not know is not the whole card",
+        ),
+        pytest.param(
             node(labels=LABELLED, gpus=8),
             gpunode(gpus=(gpu(memory={"totalBytes": 69_102 * MIB}),) * 8),
             CapacitySource.MEASURED,
@@ -233,6 +288,14 @@ def test_mixed_mig_gives_one_capacity_for_each_resource_and_never_the_parent():
         ("nvidia.com/mig-1g.5gb", [4_864, 4_864], 1),
         ("nvidia.com/mig-3g.20gb", [19_968], 0),
     ]
+
+
+def test_slices_whose_memory_no_label_tells_have_the_catalogues():
+    labels = PLATFORM | {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}
+    raw = node(labels=labels, resources={"nvidia.com/mig-1g.5gb.me": "1"})
+    (got,) = node_capacities(raw, None, {})
+    assert got.source is CapacitySource.CATALOGUE
+    assert [device.total_bytes // MIB for device in got.devices] == [4_864]
 
 
 def test_the_single_mig_strategy_hands_slices_out_as_gpus():

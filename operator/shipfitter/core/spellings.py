@@ -1,0 +1,62 @@
+"""Any spelling of a GPU to what it offers: product strings, label values, instance types."""
+
+from dataclasses import dataclass
+
+from shipfitter.core.gpus import GpuProduct, bare_product, nearest_products, resolve_product
+from shipfitter.core.instance_types import instance_gpus
+from shipfitter.core.mig import mig_memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What a spelling stands for."""
+
+    row: GpuProduct
+    usable_bytes: int  # what CUDA calls total on one such device
+    gpus_per_node: int | None = None  # told only by an instance type
+    mig_profile: str = ""
+    source: str = ""
+
+
+def resolve_spelling(spelling: str) -> Resolved | None:
+    """The product, and how many, that a spelling names; None when it names none we know.
+
+    >>> found = resolve_spelling("g6e.12xlarge")
+    >>> found.row.product, found.gpus_per_node
+    ('NVIDIA-L40S', 4)
+    >>> resolve_spelling("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb").mig_profile
+    '3g.20gb'
+    """
+    text = spelling.strip()
+    row = resolve_product(text)
+    if row is not None:
+        _, profile, _ = bare_product(text)
+        if not profile:
+            return Resolved(row=row, usable_bytes=row.cuda_total_bytes, source=row.source)
+        slice_bytes = mig_memory_bytes(row, profile)
+        if slice_bytes is None:
+            return None
+        source = f"MIG profile {profile} of {row.product}"
+        return Resolved(row=row, usable_bytes=slice_bytes, mig_profile=profile, source=source)
+    instance = instance_gpus(text)
+    row = resolve_product(instance[0]) if instance else None
+    if instance is None or row is None:
+        return None
+    return Resolved(
+        row=row,
+        usable_bytes=row.cuda_total_bytes,
+        gpus_per_node=instance[1] or None,
+        source=f"instance type {text}; {row.source}",
+    )
+
+
+def unknown_spelling(spelling: str) -> str:
+    """What to say of a spelling that names nothing: the nearest names, or how one looks.
+
+    >>> unknown_spelling("a100")
+    'not in the catalogue; did you mean NVIDIA-A100-SXM4-80GB, NVIDIA-A100-80GB-PCIe, \
+NVIDIA-A100-SXM4-40GB?'
+    """
+    near = nearest_products(spelling)
+    hint = f"did you mean {', '.join(near)}?" if near else "write it as in NVIDIA-L40S:8"
+    return f"not in the catalogue; {hint}"
