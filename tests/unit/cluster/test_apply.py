@@ -61,13 +61,13 @@ def patches(api):
     ]
 
 
-def test_what_pods_need_comes_before_them(api, applier):
+def test_what_pods_need_comes_before_them_and_what_stands_beside_them_after(api, applier):
     applier.apply(KEY, ALL)
     assert patches(api) == [
-        ("Service", "shipfitter", None),
         ("ConfigMap", "shipfitter", None),
         ("Deployment", "shipfitter", 2),
         ("Deployment", "shipfitter-scale", 2),
+        ("Service", "shipfitter", None),
     ]
 
 
@@ -138,7 +138,7 @@ def test_kinds_we_do_not_watch_are_sent_again_after_a_while(api, clock, applier)
 def test_an_object_that_is_not_ours_is_never_taken(api, applier, owners):
     api.put("services", {"metadata": {**owners, "name": "llama", "namespace": "team"}})
     with pytest.raises(NameTakenError, match="Service llama exists and does not belong") as taken:
-        applier.apply(KEY, (service(),))
+        applier.apply(KEY, ALL)
     assert not taken.value.retryable
     assert patches(api) == []
 

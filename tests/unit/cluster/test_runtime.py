@@ -350,7 +350,7 @@ def test_nothing_is_written_without_the_lease(api, start, decider):
     leading = threading.Event()
     runtime = start(may_act=leading.is_set)
     create(api, runtime)
-    time.sleep(0.3)  # long enough for what must not happen
+    eventually(lambda: KEY in runtime.queue._due)  # taken, and put back for later
     assert decider.worlds == []
     leading.set()
     eventually(lambda: reason(api))
