@@ -1,7 +1,8 @@
 """Carries out an outcome: every step may be the last one, and doing all of it again is harmless.
 
-Order: what pods need (ConfigMaps, Services, disruption budgets), workloads, their scale, status,
-deletions. A step that would change nothing is left out.
+Order: a look at every new name, what pods need (ConfigMaps, claim templates), workloads, their
+scale, what stands beside them (Services, disruption budgets), status, deletions. A step that would
+change nothing is left out.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from shipfitter.cluster.trim import wish_digest
 from shipfitter.decide.world import Apply, Delete
 
 WORKLOAD_KINDS = frozenset({"Deployment", "LeaderWorkerSet"})
+BESIDE_KINDS = frozenset({"Service", "PodDisruptionBudget"})
 MANAGER = "shipfitter"
 # Kinds we do not watch are written again after this time, in case somebody changed them.
 UNWATCHED_SECONDS = 600.0
@@ -56,13 +58,19 @@ class Applier:
         """All manifests are in force; True where one had to be sent. A refusal ends it."""
         sent = False
         scales = {_place(each): each.manifest for each in applies if each.manager != MANAGER}
-        for each in sorted(applies, key=_rank):
-            manifest = dict(each.manifest)
-            manifest["metadata"] = {"namespace": key.namespace, **manifest["metadata"]}
+        ordered = [(each, _placed(key, each)) for each in sorted(applies, key=_rank)]
+        # Before anything is written: a name that is taken leaves nothing half done.
+        live = {
+            _place(each): self._wish_of_live(key, manifest)
+            for each, manifest in ordered
+            if each.manager == MANAGER and self._is_new(key, manifest)
+        }
+        for each, manifest in ordered:
+            whole = manifest
             if each.manager == MANAGER and _place(each) in scales and not self._known(manifest):
                 # Created without a scale it would start with one replica, wanted or not.
-                manifest = merged(manifest, scales[_place(each)])
-            sent |= self._apply_one(key, manifest, each.manager)
+                whole = merged(manifest, scales[_place(each)])
+            sent |= self._apply_one(key, whole, each.manager, live.get(_place(each)))
         return sent
 
     def delete(self, key: Key, deletes: tuple[Delete, ...]) -> None:
@@ -105,7 +113,17 @@ class Applier:
         with self._lock:
             self._written.pop(key, None)
 
-    def _apply_one(self, key: Key, manifest: Mapping[str, Any], manager: str) -> bool:
+    def _is_new(self, key: Key, manifest: Mapping[str, Any]) -> bool:
+        """Whether we neither see such an object of this deployment nor remember writing it."""
+        place = (manifest["kind"], manifest["metadata"]["name"], MANAGER)
+        known = self._known(manifest)
+        with self._lock:
+            remembered = place in self._written.get(key, {})
+        return known.owner != key.name if known is not None else not remembered
+
+    def _apply_one(
+        self, key: Key, manifest: Mapping[str, Any], manager: str, live: str | None
+    ) -> bool:
         kind, name = kind_of(manifest), manifest["metadata"]["name"]
         place = (kind.kind, name, manager)
         digest = _digest(manifest)
@@ -118,9 +136,7 @@ class Applier:
             fresh = self._clock() - written.at_seconds < UNWATCHED_SECONDS
             if known is None and not self._caches.watches(kind) and fresh:
                 return False
-        before = known.wish if known is not None else written.wish if written else None
-        if before is None:
-            before = self._wish_of_live(key, manifest)
+        before = known.wish if known is not None else written.wish if written else live
         answer = self._client.apply(manifest, manager=manager)
         self._caches.learn(kind, answer)
         after = wish_digest(answer)
@@ -180,9 +196,18 @@ def _bare(value: Any) -> Any:
 
 
 def _rank(each: Apply) -> int:
-    if each.manager != MANAGER:
-        return 2
-    return 1 if each.manifest["kind"] in WORKLOAD_KINDS else 0
+    kind = each.manifest["kind"]
+    if kind in BESIDE_KINDS:
+        return 3
+    return 0 if kind not in WORKLOAD_KINDS else 1 if each.manager == MANAGER else 2
+
+
+def _placed(key: Key, each: Apply) -> dict[str, Any]:
+    """The manifest in its namespace."""
+    return {
+        **each.manifest,
+        "metadata": {"namespace": key.namespace, **each.manifest["metadata"]},
+    }
 
 
 def _place(each: Apply) -> tuple[str, str]:
