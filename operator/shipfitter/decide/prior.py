@@ -29,7 +29,8 @@ class Prior:
         plan = status.get("plan") or _annotated(workloads)
         engine = status.get("engine") or (plan or {}).get("engine") or {}
         return cls(
-            plan=plan,
+            # The annotation holds the engine's pins too; in a status they stand beside the plan.
+            plan={key: plan[key] for key in plan if key != "engine"} if plan else None,
             inputs_hash=str((plan or {}).get("inputsHash", "")),
             image=str(engine.get("image", "")),
             version=str(engine.get("version", "")),

@@ -41,7 +41,8 @@ def test_a_plan_outlives_a_lost_status():
     nodes = (node("a", "L40S", 8),)
     settled = Settled(*nodes)
     again = decide(mdl(), settled.world(*nodes, now_seconds=NOW + 500))
-    assert again.status["plan"]["decidedAt"] == settled.status["plan"]["decidedAt"]
+    assert again.status["plan"] == settled.status["plan"]
+    assert again.status["engine"] == settled.status["engine"]
     assert not manifests(again, "Deployment")
 
 
