@@ -2,6 +2,7 @@
 
 import pytest
 
+from e2e.claims import model_claim
 from e2e.stories import (
     L40S,
     LLAMA_8B,
@@ -125,32 +126,6 @@ def test_an_unknown_class_is_refused_by_name_and_facts_of_a_known_one_are_the_wa
     assert "StrangeForCausalLM" in told["message"]
     assert "spec.model.facts" in told["message"]
     assert stays(lambda: gpu.objects("deployments"), seconds=2) == []
-
-
-def model_claim(stage, claim, folder, repo):
-    """A claim whose volume holds a model, its weights as holes."""
-    root = stage.folder / "claims" / claim
-    (root / folder).mkdir(parents=True)
-    for name, content in repo.files.items():
-        with (root / folder / name).open("wb") as file:
-            file.write(content.head)
-            file.truncate(content.size_bytes)
-    size = {"storage": "20Gi"}
-    claims = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": claim},
-        "spec": {**claims, "capacity": size, "hostPath": {"path": str(root)}},
-    }
-    wish = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": claim},
-        "spec": {**claims, "volumeName": claim, "resources": {"requests": size}},
-    }
-    for each in (volume, wish):
-        stage.apply(each)
 
 
 def test_a_model_on_a_claim_with_its_facts_in_the_spec_needs_no_network_at_all(gpu):

@@ -45,10 +45,15 @@ PYTHON_PATH = {"PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT / 'operator'}"}
 PLACES = {
     "/api/v1": ("pods", "services", "configmaps", "events", "secrets"),
     "/apis/apps/v1": ("deployments", "replicasets"),
+    "/apis/batch/v1": ("jobs",),
     "/apis/policy/v1": ("poddisruptionbudgets",),
     "/apis/shipfitter.dev/v1alpha1": ("modeldeployments",),
 }
-CLUSTER_WIDE = {"nodes": "/api/v1", "gpunodes": "/apis/shipfitter.dev/v1alpha1"}
+CLUSTER_WIDE = {
+    "nodes": "/api/v1",
+    "gpunodes": "/apis/shipfitter.dev/v1alpha1",
+    "calibrations": "/apis/shipfitter.dev/v1alpha1",
+}
 
 SHIPFITTER = Program(argv=(sys.executable, "-m", "shipfitter"), environment=PYTHON_PATH)
 ENGINE = Program(
@@ -248,12 +253,12 @@ class Stage:
         self.emulator.remove_node(name)
 
     def clear(self) -> None:
-        """As after the installation: no deployments, no GPU nodes, a healthy hub."""
+        """As after the installation: no deployments, no GPU nodes, nothing learnt, the hub well."""
         self.hub.switch()
         for body in self.objects("modeldeployments"):
             self.delete("modeldeployments", body["metadata"]["name"])
         # The garbage collector learns of new kinds only every 30 s; cleaning must not wait for it.
-        for kind in ("deployments", "services", "configmaps", "poddisruptionbudgets"):
+        for kind in ("deployments", "services", "configmaps", "poddisruptionbudgets", "jobs"):
             for body in self.objects(kind, selector="shipfitter.dev/modeldeployment"):
                 self.delete(kind, body["metadata"]["name"])
         self.eventually(
@@ -262,6 +267,9 @@ class Stage:
         )
         for name in set(self.emulator.nodes) - {CONTROL_NODE}:
             self.remove_node(name)
+            self.delete("gpunodes", name)
+        for each in self.objects("calibrations"):  # what the engines of one story taught
+            self.delete("calibrations", each["metadata"]["name"])
         for pod in self.objects("pods"):  # bound to a node while that went: nobody would end it
             self.delete("pod", pod["metadata"]["name"], at_once=True)
         self.eventually(lambda: not self.objects("pods"), what="the last story's pods are gone")

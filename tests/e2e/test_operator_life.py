@@ -1,0 +1,156 @@
+"""The operator dies, restarts, is away and is upgraded: what runs does not notice."""
+
+import json
+
+import pytest
+
+from e2e.stories import (
+    L40S,
+    LLAMA_8B,
+    flag,
+    measured,
+    model_deployment,
+    says,
+    serve,
+    serving,
+    stays,
+    uids,
+    variant,
+    versions,
+)
+from world.stage import is_ready
+
+pytestmark = pytest.mark.plane
+NEXT_IMAGE = "vllm/vllm-openai:v0.33.1"
+
+
+@pytest.fixture
+def gpus(stage):
+    """Three L40S: room for two replicas and one more."""
+    stage.add_gpu_node("l40s-1", L40S, 3)
+    measured(stage, "l40s-1")
+    return stage
+
+
+def template_of(stage):
+    """What decides whether pods roll, of every workload."""
+    return {
+        each["metadata"]["uid"]: json.dumps(each["spec"]["template"], sort_keys=True)
+        for each in stage.objects("deployments")
+    }
+
+
+def test_killed_in_the_middle_of_a_rollout_it_ends_as_if_nothing_had_happened(gpus):
+    serve(gpus, "llama", LLAMA_8B, replicas=2)
+    seen = uids(gpus.pods("llama"))
+    before = set(seen)
+    gpus.change("llama", {"workload": {"maxNumSeqs": {"preferred": 32}}})
+    gpus.eventually(lambda: len(gpus.objects("replicasets")) == 2, what="the rollout began")
+    gpus.kill_operator()
+
+    def rolled_out():
+        seen.update(uids(gpus.pods("llama")))
+        pods = gpus.pods("llama")
+        return len(pods) == 2 and all(is_ready(p) and flag(p, "max-num-seqs") == "32" for p in pods)
+
+    gpus.eventually(rolled_out, what="two new replicas serve")
+    gpus.eventually(gpus.operator_ready, what="the operator is back")
+    gpus.eventually(lambda: gpus.ready("llama"))
+    after = uids(serving(gpus, "llama"))
+    assert stays(lambda: uids(gpus.pods("llama"))) == after
+    assert seen == before | after, "some pods were started twice"
+    assert len(gpus.objects("replicasets")) == 2, "it rolled more than once"
+    assert variant(gpus, "llama")["maxNumSeqs"] == 32
+
+
+def test_killed_right_after_apply_it_makes_everything_once(gpus):
+    gpus.apply(model_deployment("llama", LLAMA_8B))
+    gpus.kill_operator()
+    gpus.eventually(lambda: gpus.ready("llama"), what="it serves all the same")
+    assert len(gpus.objects("deployments")) == 1
+    assert len(gpus.objects("replicasets")) == 1
+    assert len(gpus.pods("llama")) == 1
+
+
+def test_a_restart_writes_nothing(gpus):
+    serve(gpus, "llama", LLAMA_8B, replicas=2)
+    gpus.eventually(lambda: gpus.condition("llama", "Reconciling")["status"] == "False")
+    before, pods = stays(lambda: versions(gpus, "llama"), seconds=2), uids(gpus.pods("llama"))
+    status = gpus.status("llama")
+    with gpus.operator_away():
+        pass
+    assert gpus.status("llama") == status
+    assert stays(lambda: versions(gpus, "llama")) == before
+    assert uids(gpus.pods("llama")) == pods
+
+
+def test_deleting_works_while_nobody_operates(gpus):
+    serve(gpus, "llama", LLAMA_8B, replicas=2)
+    owner = "shipfitter.dev/modeldeployment=llama"
+    kinds = ("deployments", "services", "configmaps", "poddisruptionbudgets", "pods")
+    assert all(gpus.objects(kind, selector=owner) for kind in kinds)
+    with gpus.operator_away():
+        gpus.plane.kubectl("delete", "mdl", "llama", "--timeout=20s")
+        gpus.eventually(
+            lambda: not any(gpus.objects(kind, selector=owner) for kind in kinds),
+            what="the garbage collector has taken everything away",
+        )
+
+
+def test_a_lost_status_is_rebuilt_and_nothing_is_decided_anew(gpus):
+    serve(gpus, "llama", LLAMA_8B)
+    status, templates = gpus.status("llama"), template_of(gpus)
+    pods = uids(gpus.pods("llama"))
+    with gpus.operator_away():
+        patch = ("patch", "mdl", "llama", "--subresource=status", "--type=merge", "-p")
+        gpus.plane.kubectl(*patch, '{"status": null}')
+        assert gpus.status("llama") == {}
+    gpus.eventually(lambda: gpus.status("llama").get("plan"), what="the status is back")
+    assert gpus.status("llama")["plan"] == status["plan"]
+    assert gpus.status("llama")["engine"] == status["engine"]
+    assert stays(lambda: uids(gpus.pods("llama"))) == pods
+    assert template_of(gpus) == templates
+
+
+def test_a_newer_default_engine_rolls_nothing_and_is_only_recommended(gpus):
+    serve(gpus, "llama", LLAMA_8B)
+    pods, templates = uids(gpus.pods("llama")), template_of(gpus)
+    old = (
+        gpus.chart_values().get("engine", {}).get("image")
+        or gpus.status("llama")["engine"]["image"]
+    )
+    try:
+        gpus.upgrade({"engine": {"image": NEXT_IMAGE}})
+        told = says(gpus, "llama", "Drifted", "EngineUpdateAvailable")
+        assert NEXT_IMAGE in told["message"]
+        assert "spec.engine.image" in told["message"]
+        assert stays(lambda: uids(gpus.pods("llama"))) == pods
+        assert template_of(gpus) == templates
+        assert gpus.status("llama")["engine"]["image"] == old
+        gpus.change("llama", {"engine": {"image": NEXT_IMAGE}})
+        gpus.eventually(
+            lambda: (
+                [p["spec"]["containers"][0]["image"] for p in serving(gpus, "llama")]
+                == [NEXT_IMAGE]
+            ),
+            what="the wish for the newer engine is granted",
+        )
+    finally:
+        gpus.upgrade({"engine": {"image": old}})
+
+
+def test_another_number_of_replicas_only_scales(gpus):
+    serve(gpus, "llama", LLAMA_8B)
+    first, templates = uids(gpus.pods("llama")), template_of(gpus)
+    decided = gpus.status("llama")["plan"]["decidedAt"]
+    gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=2")
+    gpus.eventually(lambda: len(serving(gpus, "llama")) == 2 and gpus.ready("llama"))
+    assert first < uids(serving(gpus, "llama")), "the first replica was replaced"
+    assert template_of(gpus) == templates
+    assert gpus.status("llama")["plan"]["decidedAt"] == decided
+    gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=0")
+    gpus.eventually(lambda: not gpus.pods("llama"), what="no replica is left")
+    assert says(gpus, "llama", "Available", "ScaledToZero")["status"] == "False"
+    gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=1")
+    gpus.eventually(lambda: gpus.ready("llama"), what="it is back from zero")
+    assert template_of(gpus) == templates
