@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shipfitter.api.serve_command import ServeCommand
 from shipfitter.api.serve_engine import Drafter
 from shipfitter.core.estimate import Estimate, sum_of
-from shipfitter.units import GIB, MIB
+from shipfitter.units import GIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,6 @@ class Unmodelled:
 
 
 Asked = Callable[[ServeCommand, Mapping[str, str]], bool]
-
-# Source: vLLM VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE.
-_WORKSPACE_BYTES = 394 * MIB
 
 
 def _on(flag: str) -> Asked:
@@ -83,12 +80,15 @@ _TABLE: tuple[tuple[Asked, Unmodelled], ...] = (
         Unmodelled("--kv-cache-dtype-skip-layers: those layers are counted like the others"),
     ),
     (
-        _given("--mamba-block-size", "--mamba-cache-dtype"),
+        lambda command, _: (
+            command.text("--mamba-cache-mode") == "all"
+            or bool(command.text("--mamba-block-size") or command.text("--mamba-cache-dtype"))
+        ),
         Unmodelled("pages of recurrent layers are counted at the engine's defaults"),
     ),
     (
-        _given("--mm-processor-kwargs", "--limit-mm-per-prompt"),
-        Unmodelled("the encoder is counted at its largest item, whatever is limited"),
+        _given("--mm-processor-kwargs"),
+        Unmodelled("--mm-processor-kwargs: items are counted at the model's own sizes"),
     ),
     (
         _given("--model-class-overrides", "--worker-cls", "--scheduler-cls"),
@@ -125,19 +125,6 @@ def unmodelled(
     reserved_gib = command.number("--mm-ipc-gpu-memory-gb")
     if reserved_gib:
         found.append(Unmodelled("", reserved_gib, reserved_gib, reserved_gib))
-    workspace = environment.get("VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE", "")
-    if workspace.isdigit():
-        more_gib = (int(workspace) - _WORKSPACE_BYTES) / GIB
-        low, high = min(0.0, more_gib), max(0.0, more_gib)
-        used = "FLASHINFER" in environment.get("VLLM_ATTENTION_BACKEND", "")
-        found.append(
-            Unmodelled(
-                "the workspace counts where FlashInfer is the backend",
-                low,
-                more_gib if used else 0.0,
-                high,
-            )
-        )
     return tuple(found)
 
 

@@ -3,23 +3,24 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shipfitter.api.serve_checks import flag_problems
 from shipfitter.api.serve_command import ServeCommand, config_arguments, parse_serve_command
-from shipfitter.api.serve_settings import ServeSettings, serve_settings
+from shipfitter.api.serve_settings import serve_settings
 from shipfitter.cli.estimate_card import Card, estimated_card
+from shipfitter.cli.estimate_engine import engine_under
 from shipfitter.cli.estimate_model import estimated_model
+from shipfitter.cli.estimate_question import Question
 from shipfitter.cli.estimate_record import Estimated, estimate_record
-from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu, resolve
-from shipfitter.core.estimate import sum_of
+from shipfitter.core.engines import EngineSettings, EngineVersion
 from shipfitter.core.fixes import fixes, joint_fix
-from shipfitter.core.model import ModelFacts
 from shipfitter.core.verdict import Assessment, Verdict, assess
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.units import GIB
+
+__all__ = ["Question", "estimate", "run_estimate"]
 
 EXIT_CODES: Mapping[Verdict, int] = {
     Verdict.FITS: 0,
@@ -27,29 +28,8 @@ EXIT_CODES: Mapping[Verdict, int] = {
     Verdict.BORDERLINE: 3,
 }
 EXIT_MISTAKE = 2
-_PERFORMANCE_MODES_SINCE = EngineVersion(0, 17, 0)
 # A node's GPUs where nobody says: what the largest common machines have.
 _ASSUMED_GPUS_PER_NODE = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """The options of the command line."""
-
-    words: Sequence[str]
-    gpu: str | None = None
-    gpu_memory_mib: float | None = None
-    gpu_free_memory_mib: float | None = None
-    nodes: int | None = None
-    interconnect: str | None = None
-    engine_version: str | None = None
-    model_facts: Path | None = None
-    revision: str | None = None
-    given_cache_gib: float | None = None
-    environment: Sequence[str] = ()
-    compile_cache: str = "cold"
-    typical_tokens: int | None = None
-    calibration: Path | None = None
 
 
 def run_estimate(question: Question, *, output: str) -> int:
@@ -93,7 +73,7 @@ def estimate(question: Question) -> Estimated:
         facts_file=question.model_facts,
         revision=question.revision or command.text("--revision"),
     )
-    settings, notes = _settings(question, asked, card, model, environment)
+    settings, notes = engine_under(question, asked, card, model, environment)
     nodes = question.nodes or asked.nodes or 1
 
     def judged(changed: EngineSettings) -> Assessment:
@@ -168,73 +148,6 @@ def _environment(command: ServeCommand, given: Sequence[str]) -> dict[str, str]:
 def _version(question: Question, command: ServeCommand) -> EngineVersion:
     stated = question.engine_version or command.image_tag
     return EngineSettings.latest().version if stated is None else EngineVersion.parse(stated)
-
-
-def _settings(
-    question: Question,
-    asked: ServeSettings,
-    card: Card,
-    model: ModelFacts,
-    environment: Mapping[str, str],
-) -> tuple[EngineSettings, tuple[str, ...]]:
-    """The settings with what this machine and its environment add, and what was assumed."""
-    settings = asked.engine
-    runner = environment.get("VLLM_USE_V2_MODEL_RUNNER")
-    if runner is not None:
-        settings = replace(settings, model_runner="V2" if runner == "1" else "V1")
-    settings = replace(
-        settings,
-        compile_cache_warm=question.compile_cache == "warm",
-        extra_bytes=sum_of((settings.extra_bytes, *(each.bytes for each in card.unmodelled))),
-    )
-    settings = _by_performance_mode(asked, settings, model, card.gpu)
-    notes = [*asked.assumptions, *(each.note for each in card.unmodelled)]
-    notes += _usual(question, model, settings)
-    if settings.version.is_newer_than_known:
-        newest = EngineSettings.latest().version
-        notes.append(f"vLLM {settings.version} is newer than what is known; counted as {newest}")
-    if question.calibration is not None:
-        from shipfitter.cli.estimate_calibration import calibrated, read_calibration
-
-        learnt = read_calibration(question.calibration)
-        settings, said = calibrated(settings, model, card.gpu, learnt)
-        notes.append(said)
-    return settings, tuple(notes)
-
-
-def _usual(question: Question, model: ModelFacts, settings: EngineSettings) -> Iterator[str]:
-    """What is taken for granted where nothing was said."""
-    if model.weights_source == "config":
-        yield "weights by the config's arithmetic alone: their total was not given"
-    if question.given_cache_gib is not None:
-        return
-    if question.gpu_free_memory_mib is None:
-        yield "nothing else is on the card (else --gpu-free-memory-mib)"
-    compiles = not settings.enforce_eager and not settings.rules.legacy_engine
-    if compiles and not settings.compile_cache_warm:
-        yield "torch.compile starts without a cache (else --compile-cache warm)"
-
-
-def _by_performance_mode(
-    asked: ServeSettings, settings: EngineSettings, model: ModelFacts, gpu: Gpu
-) -> EngineSettings:
-    """Throughput doubles the batch sizes that are not given; interactivity captures 1 to 32 each.
-
-    Source: vLLM vllm/engine/arg_utils.py, vllm/config/vllm.py _set_cudagraph_sizes, from 0.17 on.
-    """
-    if settings.version < _PERFORMANCE_MODES_SINCE or asked.performance_mode == "balanced":
-        return settings
-    resolved = resolve(settings, model, gpu)
-    if asked.performance_mode == "throughput":
-        seqs, tokens = resolved.max_num_seqs or 0, resolved.max_num_batched_tokens or 0
-        return replace(
-            settings,
-            max_num_seqs=settings.max_num_seqs or 2 * seqs,
-            max_num_batched_tokens=settings.max_num_batched_tokens or 2 * tokens,
-        )
-    sizes = {*range(1, 33), *(resolved.cudagraph_capture_sizes or ())}
-    captured = tuple(sorted(sizes)) if not settings.enforce_eager else None
-    return replace(settings, cudagraph_capture_sizes=settings.cudagraph_capture_sizes or captured)
 
 
 def _gpus(card: Card, settings: EngineSettings, nodes: int) -> int:

@@ -74,9 +74,12 @@ def _length(found: Assessment, record: Mapping[str, Any]) -> str:
     if not concurrency:
         return str(length)
     share = 100 / concurrency
-    if share > 100:
-        return f"{length}; one such request would take {share:.0f} % of the cache"
-    return f"{length}; one such request takes {share:.0f} % of the cache"
+    takes = "would take" if share > 100 else "takes"
+    return f"{length}; one such request {takes} {_percent(share)} of the cache"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0f} %" if share >= 1 else "less than 1 %"
 
 
 def _bars(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -218,6 +218,21 @@ def test_variables_in_the_environment_count(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("line", "want_mib"),
+    [
+        pytest.param(f"{H100} -- {SERVE} --attention-backend FLASHINFER", 394, id="asked for"),
+        pytest.param(f"{H100} --env VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE={2**30} -- {SERVE} "
+                     "--attention-backend FLASHINFER", 1024, id="of another size"),
+        pytest.param(f"{H100} --env VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE={2**30} -- {SERVE}", 0,
+                     id="of a backend that does not run"),
+    ],
+)  # fmt: skip
+def test_a_workspace_of_flashinfer(capsys, line, want_mib):
+    plain = record_of(capsys, f"{H100} -- {SERVE}")["perGpu"]["overheadBytes"]
+    assert record_of(capsys, line)["perGpu"]["overheadBytes"] - plain == want_mib * 2**20
+
+
+@pytest.mark.parametrize(
     "line",
     [
         pytest.param(f"{H100} --env VLLM_USE_V1=0 -- {SERVE}", id="by a variable"),
