@@ -67,6 +67,7 @@ class Resolved:
     models: Mapping[str, Found]
     pending: bool  # a first answer is still to come; the key is woken then
     retry_after_seconds: float | None = None  # a failure will be tried again then
+    looks: Mapping[str, Look] = field(default_factory=dict)  # into models only a Job can read
 
 
 @dataclass(slots=True)
@@ -126,10 +127,13 @@ class ModelCache:
                 pending |= known is None
             if known is not None:
                 models[uri] = known
-        if self._kept.save(body) and not pending:
-            self._tidy(key, models, looks)
         wait = max(0.5, min(retries) - self._clock()) if retries else None
-        return Resolved(models=models, pending=pending, retry_after_seconds=wait)
+        return Resolved(models=models, pending=pending, retry_after_seconds=wait, looks=looks)
+
+    def keep(self, key: Key, body: Mapping[str, Any], resolved: Resolved) -> None:
+        """What was learnt is kept in the cluster; apart, so that no pod waits for it."""
+        if self._kept.save(body) and not resolved.pending:
+            self._tidy(key, resolved.models, resolved.looks)
 
     def forget(self, key: Key) -> None:
         """The deployment is gone."""

@@ -60,12 +60,14 @@ class Reconciler:
             return Pass()  # what we made goes with it, by its owner references
         resolved = self.models.resolve(key, body)
         if resolved.pending:
+            self.models.keep(key, body, resolved)
             return Pass(again_after_seconds=PENDING_SECONDS)
         own = self.observer.own_state(key, body)
         with self.planning:
             outcome = self.decide(body, self.observer.world(key, own, resolved.models))
             self.observer.promise(key, own, outcome)
         changed, refused = self._apply(key, outcome)
+        self.models.keep(key, body, resolved)
         changed |= self._report(key, body, outcome)
         if self.observer.calibrations is not None:
             for update in outcome.calibrations:

@@ -77,11 +77,12 @@ def cache(client, hub, clock, woken):
 
 
 def resolve(cache, body):
-    """The models once nothing is pending."""
+    """The models once nothing is pending, and kept as after every pass."""
     answers = []
 
     def known():
         answers.append(cache.resolve(key_of(body), body))
+        cache.keep(key_of(body), body, answers[-1])
         return not answers[-1].pending
 
     eventually(known)
