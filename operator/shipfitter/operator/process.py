@@ -26,7 +26,8 @@ from shipfitter.operator.logs import start_logging
 from shipfitter.operator.model_source import fetch_or_known
 
 STUCK_SECONDS = 60.0  # an event loop that did not turn for so long is no longer alive
-EXIT_SECONDS = 4.0  # after a loss of the lease the process ends at the latest then
+EXIT_SECONDS = 4.5  # after it was told to stop the process ends at the latest then
+KOPF_SECONDS = 1.5  # what kopf may take to stop by itself
 STREAMING_LISTS_SINCE = (1, 34)  # Kubernetes minor from which lists come as watch events
 
 log = logging.getLogger("shipfitter")
@@ -107,14 +108,27 @@ class Process:
         namespaces = self._configuration.watch_namespaces
         where: dict[str, Any] = {"namespaces": namespaces} if namespaces else {"clusterwide": True}
         streaming = await asyncio.to_thread(self._has_streaming_lists)
-        await kopf.operator(
-            registry=resource.registry(self._noticed, self._client.credentials),
-            settings=resource.settings(streaming_lists=streaming),
-            standalone=True,
-            ready_flag=self._watching,
-            stop_flag=self._stop,
-            **where,
+        told = asyncio.create_task(self._stop.wait())
+        serving = asyncio.create_task(
+            kopf.operator(
+                registry=resource.registry(self._noticed, self._client.credentials),
+                settings=resource.settings(streaming_lists=streaming),
+                standalone=True,
+                ready_flag=self._watching,
+                stop_flag=self._stop,
+                **where,
+            )
         )
+        await asyncio.wait({told, serving}, return_when=asyncio.FIRST_COMPLETED)
+        # Told to stop while it starts, kopf retries on closed connections for 5 s; it need not.
+        await asyncio.wait({serving}, timeout=KOPF_SECONDS)
+        told.cancel()
+        if not serving.done():
+            asyncio.get_running_loop().set_exception_handler(_quietly)
+            serving.cancel()
+            await asyncio.wait({serving}, timeout=KOPF_SECONDS)
+        elif serving.exception() is not None:
+            serving.result()
 
     def _noticed(self, body: Any, deleted: bool) -> None:
         self._runtime.noticed(body, deleted=deleted)
@@ -140,6 +154,7 @@ class Process:
     def _ask_to_stop(self) -> None:
         self._stop.set()
         self._lease.stop()
+        _exit_soon(0)
 
     def _on_loss(self) -> None:
         """Nothing may be written any more: end soon, whatever hangs."""
@@ -147,9 +162,7 @@ class Process:
         self._runtime.queue.stop()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
-        last = threading.Timer(EXIT_SECONDS, os._exit, args=(1,))
-        last.daemon = True
-        last.start()
+        _exit_soon(1)
 
     async def _pulse(self) -> None:
         while True:
@@ -177,3 +190,14 @@ class Process:
         if not self._runtime.caches.synced:
             return "the cluster is still being read"
         return "" if self._watching.is_set() else "ModelDeployments are not watched yet"
+
+
+def _exit_soon(code: int) -> None:
+    """The process ends even where a request hangs that nothing can interrupt."""
+    last = threading.Timer(EXIT_SECONDS, os._exit, args=(code,))
+    last.daemon = True
+    last.start()
+
+
+def _quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    log.debug("while stopping: %s", context.get("message"))
