@@ -148,6 +148,7 @@ def _decided(case: Case) -> Outcome:
         engine_image=engine.image,
         engine_version=str(engine.version),
         variant=written.variant,
+        rolling=written.rolling,
         recovery=recovery.record(),
         observed=lesson.observed,
     )

@@ -8,7 +8,8 @@ from shipfitter.decide.world import Notice
 from shipfitter.status.conditions import find
 
 # Conditions whose changes a person wants to read in `kubectl describe`.
-TOLD = ("ModelResolved", "Planned", "Available", "Drifted")
+TOLD = ("ModelResolved", "Planned", "Available", "Drifted", "Reconciling")
+QUIET = {"RollingOut", "Inspecting", "Settled"}  # of Reconciling only what is in its way is news
 CALM = {"Inspecting", "Starting", "RollingOut", "ResizePending", "ScaledToZero"}
 GOOD_NEWS = {"ModelResolved", "Planned", "Available"}
 
@@ -23,6 +24,8 @@ def notices(prior: Prior, status: Mapping[str, Any], plan_reason: str = "") -> t
         if after is None or _same(before, after):
             continue
         if kind == "Drifted" and after["status"] == "False":
+            continue
+        if kind == "Reconciling" and after["reason"] in QUIET:
             continue
         good = (after["status"] == "True") == (kind in GOOD_NEWS)
         calm = after["reason"] in CALM

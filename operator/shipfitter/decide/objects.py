@@ -9,7 +9,14 @@ from shipfitter.api.storage_rules import MANY, binds_to_one_node
 from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
-from shipfitter.decide.rollout import Strategy, Takeover, spec_replicas, strategy, takeover
+from shipfitter.decide.rollout import (
+    Strategy,
+    Takeover,
+    rolled_out,
+    spec_replicas,
+    strategy,
+    takeover,
+)
 from shipfitter.decide.world import Apply, Delete, LiveWorkload, World
 from shipfitter.render.config_map import logging_config_map
 from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
@@ -32,6 +39,7 @@ class Written:
     deletes: tuple[Delete, ...] = ()
     record: Mapping[str, Any] | None = None
     variant: str = ""
+    rolling: bool = False  # pods are still to be made, replaced or taken away
     look_again_seconds: float | None = None
 
 
@@ -84,7 +92,8 @@ def manifests(
                 uid=world.disruption_budget_uid,
             )
         )
-    if live is None or not _carries(live, record):
+    written_whole = live is None or not _carries(live, record)
+    if written_whole:
         # A new workload starts with its replicas and strategy, never with Kubernetes' defaults.
         how = _strategy(resource, world, sizing, wanted)
         whole = deployment(
@@ -101,12 +110,18 @@ def manifests(
             whole = on_one_node(whole, resource)
         applies.append(Apply(manifest=whole))
     applies.extend(_scales(resource, world, moves, wanted, sizing))
-    rolling = len(moves.replicas) > 1 or _unready(world, wanted, resource.spec.replicas)
+    rolling = (
+        written_whole
+        or len(moves.replicas) > 1
+        or _unready(world, wanted, resource.spec.replicas)
+        or (live is not None and not rolled_out(live))
+    )
     return Written(
         applies=tuple(applies),
         deletes=tuple(deletes),
         record=record,
         variant=wanted,
+        rolling=rolling,
         look_again_seconds=ROLLING_LOOK_SECONDS if rolling else None,
     )
 
@@ -139,6 +154,8 @@ def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: 
     """Whether an old variant must give up GPUs before the new one can start on the same nodes."""
     if str(resource.spec.rollout.mode) == "Surge" or _room(world, sizing):
         return False
+    if any(pod.variant == wanted and pod.gpus and not pod.ready for pod in world.pods):
+        return False  # it has its GPUs: the old ones serve until it does
     members = {node.name for node in sizing.pool.nodes}
     return any(pod.variant != wanted and pod.node in members for pod in world.pods)
 
@@ -149,11 +166,14 @@ def _binds_to_one_node(world: World) -> bool:
 
 
 def _strategy(resource: ModelDeployment, world: World, sizing: Sizing, name: str) -> Strategy:
-    mode = "InPlace" if _binds_to_one_node(world) else str(resource.spec.rollout.mode)
+    pods = tuple(pod for pod in world.pods if pod.variant == name)
+    # A surge pod that has its GPUs took the room there was: to give surging up now would end a pod
+    # that serves for one that only starts.
+    surges = sum(pod.gpus for pod in pods) > resource.spec.replicas * sizing.gpus_per_replica
     return strategy(
-        mode,
-        tuple(pod for pod in world.pods if pod.variant == name),
-        room_to_surge=_room(world, sizing),
+        str(resource.spec.rollout.mode),
+        pods,
+        room_to_surge=surges or _room(world, sizing),
         now_seconds=world.now_seconds,
     )
 

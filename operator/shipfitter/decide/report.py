@@ -10,7 +10,7 @@ from shipfitter.core.token_bytes import kv_bytes_per_token
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.world import LivePod, World
 from shipfitter.errors import InspectingError
-from shipfitter.status.availability import available, ready
+from shipfitter.status.availability import available, ready, trouble
 from shipfitter.status.conditions import Condition, merged
 from shipfitter.status.summary import summary
 
@@ -31,6 +31,7 @@ class Report:
     engine_image: str = ""
     engine_version: str = ""
     variant: str = ""
+    rolling: bool = False  # pods of the variant are not yet those of the plan
     recovery: Mapping[str, Any] | None = None
     observed: tuple[Mapping[str, Any], ...] = ()
 
@@ -107,17 +108,30 @@ def _conditions(
             )
         )
     summary_condition = ready(conditions)
-    rolling = planned and (
-        not summary_condition.status or (bool(report.variant) and not _only(report.variant, pods))
-    )
     reading = not planned and summary_condition.reason == InspectingError.reason
     blocked = not summary_condition.status and not planned and not reading
-    why = "RollingOut" if rolling else summary_condition.reason if reading else "Settled"
-    conditions.append(Condition("Reconciling", rolling or reading, why))
+    if reading:
+        conditions.append(Condition("Reconciling", True, summary_condition.reason))
+    else:
+        conditions.append(_rollout(report, pods, serves=summary_condition.status, planned=planned))
     conditions.append(
         Condition("Stalled", blocked, summary_condition.reason if blocked else "Settled")
     )
     return [summary_condition, *conditions]
+
+
+def _rollout(
+    report: Report, pods: tuple[LivePod, ...], *, serves: bool, planned: bool
+) -> Condition:
+    """Whether the plan is on its way to the pods, and what is in its way while others serve."""
+    moving = report.rolling or (bool(report.variant) and not _only(report.variant, pods))
+    if not planned or (serves and not moving):
+        return Condition("Reconciling", False, "Settled")
+    fresh = [pod for pod in pods if pod.variant == report.variant and not pod.ready]
+    found = trouble(fresh, _gpus(report)) if serves else None
+    if found is None:
+        return Condition("Reconciling", True, "RollingOut")
+    return Condition("Reconciling", True, found[0], f"earlier pods serve; {found[1]}")
 
 
 def _gpus(report: Report) -> str:

@@ -34,6 +34,23 @@ def spec_replicas(workload: LiveWorkload) -> int:
     return int(workload.body.get("spec", {}).get("replicas", 0) or 0)
 
 
+def rolled_out(workload: LiveWorkload) -> bool:
+    """Whether all its pods are of its newest template; true where nothing is said of that yet.
+
+    Source: Kubernetes 1.36, kubectl/pkg/polymorphichelpers/rollout_status.go.
+    """
+    body = workload.body
+    status = body.get("status") or {}
+    if "observedGeneration" not in status:
+        return True
+    updated = int(status.get("updatedReplicas", 0))
+    return (
+        status["observedGeneration"] >= body["metadata"].get("generation", 0)
+        and updated >= spec_replicas(workload)
+        and int(status.get("replicas", 0)) <= updated
+    )
+
+
 def strategy(
     mode: str, pods: tuple[LivePod, ...], *, room_to_surge: bool, now_seconds: float
 ) -> Strategy:

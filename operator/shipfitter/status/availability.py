@@ -17,13 +17,18 @@ def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str
     if ready >= replicas:
         return Condition("Available", True, "Available", f"{ready} of {replicas} replicas serve")
     so_far = f"{ready} of {replicas} replicas serve"
-    for trouble in (_failed, _image, _waiting):
-        found = trouble(live, gpus)
-        if found:
-            return Condition("Available", False, found[0], f"{so_far}; {found[1]}")
+    found = trouble(live, gpus)
+    if found:
+        return Condition("Available", False, found[0], f"{so_far}; {found[1]}")
     if live:
         return Condition("Available", False, "Starting", f"{so_far}; {startup}")
     return Condition("Available", False, "RollingOut", f"{so_far}; pods are being created")
+
+
+def trouble(pods: Sequence[LivePod], gpus: str) -> tuple[str, str] | None:
+    """(reason, words) of what keeps pods from serving; None where they only need time."""
+    found = (look(pods, gpus) for look in (_failed, _image, _waiting))
+    return next(filter(None, found), None)
 
 
 def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ import pytest
 
 from builders_decide import NOW, Settled, as_live, condition, manifests, mdl, serving, world
 from builders_plan import LLAMA_8B, facts, node
-from shipfitter.decide import decide
+from shipfitter.decide import LiveWorkload, decide
 from shipfitter.errors import HubUnavailableError, TokenRequiredError, UnknownArchitectureError
 
 SOON = {"resize": {"stabilizationSeconds": 60}}
@@ -103,6 +103,64 @@ def test_an_old_variant_without_wish_or_pods_is_deleted():
         small, big, workloads=(gone, as_live(deployment)), pods=(serving(name, "b"),)
     )
     assert [delete.name for delete in done.deletes] == [settled.variant]
+
+
+def scale(outcome, name):
+    """(replicas, surge) a variant is scaled to; none where that stays as it is."""
+    found = [
+        m["spec"]
+        for m in manifests(outcome, "Deployment", "shipfitter-scale")
+        if m["metadata"]["name"] == name
+    ]
+    return [(s["replicas"], s["strategy"]["rollingUpdate"]["maxSurge"]) for s in found]
+
+
+def test_a_surge_pod_that_took_the_last_gpu_is_no_reason_to_end_the_one_that_serves():
+    settled = Settled(node("a", "L40S", 2))
+    surging = serving(settled.variant, "a", number=1, ready=False)
+    rolling = settled.decide(node("a", "L40S", 2, used_gpus=2), pods=(*settled.pods, surging))
+    assert scale(rolling, settled.variant) == [(1, 1)]
+
+
+def test_a_new_variant_that_took_the_last_gpus_is_no_reason_to_end_the_old_one():
+    settled = Settled(node("a", "L40S", 3))
+    wider = settled.decide(node("a", "L40S", 3), spec={"gpus": {"tensorParallelSize": 2}})
+    settled.status = wider.status
+    (whole,) = manifests(wider, "Deployment")
+    name = whole["metadata"]["name"]
+    waiting = settled.decide(
+        node("a", "L40S", 3, used_gpus=3),
+        spec={"gpus": {"tensorParallelSize": 2}},
+        workloads=(settled.workload, as_live(whole)),
+        pods=(*settled.pods, serving(name, "a", gpus=2, ready=False)),
+    )
+    assert [replicas for replicas, _ in scale(waiting, settled.variant)] == [1]
+
+
+def test_pods_that_fail_behind_those_that_serve_are_told():
+    settled = Settled(node("a", "L40S", 2))
+    words = "vllm: error: unrecognized arguments: --no-such-flag"
+    crashed = serving(
+        settled.variant,
+        "a",
+        number=1,
+        ready=False,
+        waiting_reason="CrashLoopBackOff",
+        termination_message=words,
+        exit_code=2,
+    )
+    status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 1}
+    half = LiveWorkload(name=settled.variant, body={**settled.workload.body, "status": status})
+    outcome = settled.decide(
+        node("a", "L40S", 2),
+        workloads=(half,),
+        pods=(*settled.pods, crashed),
+    )
+    assert condition(outcome, "Ready")["status"] == "True"
+    told = condition(outcome, "Reconciling")
+    assert (told["status"], told["reason"]) == ("True", "EngineFailed")
+    assert "--no-such-flag" in told["message"]
+    assert [n.reason for n in outcome.notices if n.type == "Warning"] == ["EngineFailed"]
 
 
 def unplaced(settled):
