@@ -10,7 +10,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +61,7 @@ class Applier:
         scales = {_place(each): each.manifest for each in applies if each.manager != MANAGER}
         ordered = [(each, _placed(key, each)) for each in sorted(applies, key=_rank)]
         # Before anything is written: a name that is taken leaves nothing half done.
-        live = {
-            _place(each): self._wish_of_live(key, manifest)
-            for each, manifest in ordered
-            if each.manager == MANAGER and self._is_new(key, manifest)
-        }
+        live = self._live_wishes(key, [each for each, _ in ordered if each.manager == MANAGER])
         for each, manifest in ordered:
             whole = manifest
             if each.manager == MANAGER and _place(each) in scales and not self._known(manifest):
@@ -112,6 +109,16 @@ class Applier:
         """The deployment is gone."""
         with self._lock:
             self._written.pop(key, None)
+
+    def _live_wishes(self, key: Key, applies: Sequence[Apply]) -> dict[tuple[str, str], str | None]:
+        """What is there under names we are about to write for the first time; asked at once."""
+        manifests = {_place(each): _placed(key, each) for each in applies}
+        new = {place: each for place, each in manifests.items() if self._is_new(key, each)}
+        if not new:
+            return {}
+        with ThreadPoolExecutor(len(new)) as readers:
+            found = readers.map(lambda each: self._wish_of_live(key, each), new.values())
+            return dict(zip(new, found, strict=True))
 
     def _is_new(self, key: Key, manifest: Mapping[str, Any]) -> bool:
         """Whether we neither see such an object of this deployment nor remember writing it."""

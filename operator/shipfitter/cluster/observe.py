@@ -48,7 +48,7 @@ class Observer:
         """What takes requests; also the list of all pods is made fresh, where it is too old."""
         self.foreign.used()
         return OwnState(
-            workloads=tuple(self._workloads(key)),
+            workloads=tuple(self._workloads(key)) if self._may_have_some(key, body) else (),
             claim_access_modes=self._claim_access_modes(key, body),
             learnt=self.calibrations.learnt() if self.calibrations else {},
         )
@@ -92,6 +92,11 @@ class Observer:
         used = _together(self.foreign.known(), ledger.held(pods))
         others = self.promises.over(self.caches.own_workloads(), but_for=key)
         return ledger.charge(self.caches.capacity.nodes(used), ledger.claims(others, pods))
+
+    def _may_have_some(self, key: Key, body: Mapping[str, Any]) -> bool:
+        """False for a deployment we never told anything about and see no workload of."""
+        seen = ((each.namespace, each.owner) for each in self.caches.own_workloads())
+        return bool(body.get("status")) or key in seen
 
     def _workloads(self, key: Key) -> list[LiveWorkload]:
         selection = {"labelSelector": f"{OWNER_LABEL}={key.name}"}
