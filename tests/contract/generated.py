@@ -9,7 +9,7 @@ from pathlib import Path
 from shipfitter.status.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("plan", "estimate", "compare-log", "crd", "version")
+COMMANDS = ("plan", "estimate", "compare-log", "gpus", "crd", "version")
 EDIT = "<!-- Generated from the code: `make golden` writes it anew. -->\n\n"
 
 

@@ -229,6 +229,37 @@ def compare_log(
 
 
 @app.command()
+def gpus(
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            "--nodes",
+            help="Read the objects of a file (kubectl get nodes,gpunodes,resourceslices -o yaml).",
+        ),
+    ] = None,
+    resolve: Annotated[
+        str | None,
+        typer.Option(
+            "--resolve",
+            metavar="SPELLING",
+            help="Say what a product string, a label's value or an instance type stands for.",
+        ),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", help="kubeconfig context of the cluster to ask.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TEXT,
+) -> None:
+    """Print what the GPUs of a cluster offer, pool by pool: how much, how sure, and how many free.
+
+    Exit code: 0, or 2 for a mistake in what was given and for a spelling that names nothing.
+    """
+    from shipfitter.cli.gpus import run_gpus
+
+    sys.exit(run_gpus(nodes, resolve=resolve, output=str(output), context=context))
+
+
+@app.command()
 def crd() -> None:
     """Print the CustomResourceDefinitions (kubectl apply --server-side -f -)."""
     from shipfitter.api.crd import KINDS, crd_yaml

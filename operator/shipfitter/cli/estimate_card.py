@@ -6,11 +6,11 @@ from shipfitter.api.serve_notes import Unmodelled
 from shipfitter.core.engines import Gpu
 from shipfitter.core.gpus import (
     GpuProduct,
-    bare_product,
     default_reserved_bytes,
     nearest_products,
     resolve_product,
 )
+from shipfitter.core.spellings import Resolved, resolve_spelling
 from shipfitter.errors import InvalidSpecError
 from shipfitter.units import MIB
 
@@ -47,7 +47,8 @@ def estimated_card(
         raise InvalidSpecError(
             (f"--gpu {spelling}: the count is a number from 1 to {_MOST_GPUS}, got {count!r}",)
         )
-    row = None if product.lower() == UNKNOWN else _row(product, memory_mib)
+    named = None if product.lower() == UNKNOWN else _known(product, memory_mib)
+    row = named.row if named else None
     if row is None and memory_mib is None:
         raise InvalidSpecError(
             (
@@ -57,7 +58,7 @@ def estimated_card(
         )
     if memory_mib is not None and memory_mib <= 0:
         raise InvalidSpecError((f"--gpu-memory-mib: more than 0, got {memory_mib:g}",))
-    total_bytes = int(memory_mib * MIB) if memory_mib else 0
+    total_bytes = int(memory_mib * MIB) if memory_mib else named.usable_bytes if named else 0
     gpu = _named(row, total_bytes) if row else _nameless(product, total_bytes)
     taken = 0 if free_mib is None else max(0, gpu.total_bytes - int(free_mib * MIB))
     return Card(
@@ -69,23 +70,25 @@ def estimated_card(
             compute_capability=gpu.compute_capability,
             nvlink=gpu.nvlink if nvlink is None else nvlink,
         ),
-        gpus_per_node=int(count) if count else None,
+        gpus_per_node=int(count) if count else named.gpus_per_node if named else None,
         unmodelled=() if row else (_NAMELESS,),
     )
 
 
-def _row(product: str, memory_mib: float | None) -> GpuProduct | None:
+def _known(product: str, memory_mib: float | None) -> Resolved | None:
+    found = resolve_spelling(product)
+    if found is not None:
+        return found
     row = resolve_product(product)
-    if row is not None:
-        _, profile, _ = bare_product(product)
-        if profile and memory_mib is None:
+    if row is not None:  # the card is known, its slice is not
+        if memory_mib is None:
             raise InvalidSpecError(
                 (
                     f"--gpu {product}: a slice of the card; give its memory with "
                     "--gpu-memory-mib, the total that CUDA sees",
                 )
             )
-        return row
+        return Resolved(row=row, usable_bytes=int(memory_mib * MIB))
     near = nearest_products(product)
     if not near and memory_mib is not None:
         return None  # a card of another maker: its memory is all we go by
@@ -99,7 +102,6 @@ def _row(product: str, memory_mib: float | None) -> GpuProduct | None:
 
 
 def _named(row: GpuProduct, total_bytes: int) -> Gpu:
-    total_bytes = total_bytes or row.cuda_total_bytes
     apart = abs(total_bytes - row.cuda_total_bytes) * 100 > _SAME_CARD_PERCENT * total_bytes
     nominal_bytes = _nominal(total_bytes) if apart else row.nvml_total_bytes
     return Gpu(

@@ -11,7 +11,7 @@ import yaml
 
 from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.cli.facts import facts_for
-from shipfitter.cli.nodes import imagined_nodes, read_nodes
+from shipfitter.cli.nodes import cluster_nodes, imagined_nodes, read_nodes
 from shipfitter.cli.plan_text import plan_text
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.decide import Outcome, World, decide
@@ -74,9 +74,7 @@ def _capacity(gpus: list[str], nodes: Path | None, context: str | None) -> tuple
         return imagined_nodes(gpus)
     if nodes is not None:
         return read_nodes(nodes)
-    from shipfitter.cluster.survey import survey_nodes
-
-    return survey_nodes(context=context)
+    return cluster_nodes(context)
 
 
 def _decide(body: Mapping[str, Any], nodes: tuple[NodeCapacity, ...], *, offline: bool) -> Outcome:

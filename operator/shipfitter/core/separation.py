@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from shipfitter.core.node_classes import NodeGroup
+from shipfitter.core.node_classes import NodeGroup, usable_devices
 from shipfitter.core.robust import close
 from shipfitter.core.selectors import Signature, selects, shortest_selector
 
@@ -22,7 +22,8 @@ def separate(groups: Iterable[NodeGroup], others: frozenset[Signature]) -> list[
     """Every group with its selector, after joining those that labels cannot separate.
 
     `others` are the nodes without GPUs. A lone outlier is not joined with the fleet whose labels it
-    shares: one lying or broken node would shrink them all.
+    shares: one lying or broken node would shrink them all. Nor is a pool whose pods may stray onto
+    larger GPUs, where none of those GPUs' pods stray back: one bare node would shrink a fleet.
     """
     groups = list(groups)
     while True:
@@ -65,12 +66,27 @@ def _must_join(one: Separated, other: Separated) -> bool:
         return False  # a pod that asks for one never gets the other
     if not one.group.nodes or not other.group.nodes:
         return False  # nothing can go there now
-    reached = any(selects(one.selector, node) for node in other.group.signatures)
-    if not reached and not any(selects(other.selector, node) for node in one.group.signatures):
+    smaller, larger = sorted((one, other), key=lambda found: found.group.usable_bytes)
+    strays = any(selects(larger.selector, node) for node in smaller.group.signatures)
+    reaches = any(selects(smaller.selector, node) for node in larger.group.signatures)
+    if not strays and not reaches:
         return False  # labels do it
     if _stand_in(one.group, other.group):
         return False  # the scheduler counts GPUs itself, and bytes are the same
-    return not min(one.group, other.group, key=lambda group: group.usable_bytes).is_outlier
+    if not strays and _does_as_well(larger.group, smaller.group):
+        return False  # what is sized for the smaller runs on either; nothing of the larger strays
+    return not smaller.group.is_outlier
+
+
+def _does_as_well(larger: NodeGroup, smaller: NodeGroup) -> bool:
+    """Whether an engine sized for the smaller GPUs works on the larger ones: whole and as able."""
+    whole = all(found.sharing == "none" and not found.mig_profile for found in larger.classes)
+    least, most = _capabilities(larger), _capabilities(smaller)
+    return whole and None not in least | most and min(least) >= max(most)  # type: ignore[type-var]
+
+
+def _capabilities(group: NodeGroup) -> set[tuple[int, int] | None]:
+    return {device.compute_capability for node in group.nodes for device in usable_devices(node)}
 
 
 def _stand_in(one: NodeGroup, other: NodeGroup) -> bool:

@@ -120,7 +120,7 @@ def test_exit_codes_and_reasons(capsys, line, code, reason):
         pytest.param(f"{LLAMA} -- {SERVE}", "--gpu PRODUCT", id="no card"),
         pytest.param(f"--gpu unknown {LLAMA} -- {SERVE}", "--gpu-memory-mib", id="no memory"),
         pytest.param(f"--gpu h100:0 {LLAMA} -- {SERVE}", "a number from 1", id="a count"),
-        pytest.param(f"--gpu NVIDIA-A100-SXM4-40GB-MIG-1g.5gb {LLAMA} -- {SERVE}",
+        pytest.param(f"--gpu NVIDIA-A100-SXM4-40GB-MIG-9g.99gb {LLAMA} -- {SERVE}",
                      "--gpu-memory-mib", id="a slice"),
         pytest.param(f"--gpu h100 --model-facts /nowhere.json -- {SERVE}", "/nowhere.json",
                      id="no such file"),

@@ -234,6 +234,20 @@ def test_what_labels_cannot_select_is_marked(nodes):
     assert not any(pool.selector_is_exact for pool in pools(tuple(nodes)))
 
 
+def test_a_bare_node_shrinks_no_fleet_its_pods_may_stray_onto():
+    fleet = [capacity(f"h{number}", "NVIDIA-H100-80GB-HBM3") for number in range(2)]
+    found = {pool.product: pool for pool in pools((*fleet, bare("a", "NVIDIA-L4", 2)))}
+    assert found["NVIDIA-H100-80GB-HBM3"].total_bytes == 81_090 * MIB
+    assert found["NVIDIA-H100-80GB-HBM3"].selector_is_exact
+    assert not found["NVIDIA-L4"].selector_is_exact
+
+
+def test_a_bare_node_of_a_newer_kind_than_the_fleet_is_sized_with_it():
+    fleet = [capacity(f"h{number}", "NVIDIA-A100-SXM4-80GB") for number in range(2)]
+    (pool,) = pools((*fleet, bare("a", "NVIDIA-L4", 2)))  # made for an L4, it may not run there
+    assert (pool.total_bytes, pool.compute_capability) == (22_589 * MIB, (8, 0))
+
+
 def test_a_cordoned_node_of_another_kind_marks_but_shrinks_nothing():
     (pool,) = pools((bare("a"), bare("b", "NVIDIA-L4", schedulable=False)))
     assert (pool.total_bytes, pool.selector_is_exact) == (45_455 * MIB, False)
