@@ -17,7 +17,7 @@ from shipfitter.core.engines import EngineSettings, Gpu, resolve
 from shipfitter.core.kvcache import plan_cache
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.verdict import Assessment, assess
-from shipfitter.errors import UnknownArchitectureError, UnknownEngineError
+from shipfitter.errors import InvalidSpecError, UnknownArchitectureError, UnknownEngineError
 from shipfitter.units import GIB
 
 QUANTITIES = ("weights", "planner", "memory", "verdict")
@@ -134,8 +134,11 @@ def _fair(row: Observation, quantity: str) -> bool:
 def _score_planner(
     row: Observation, model: ModelFacts, settings: EngineSettings, gpu: Gpu, found: Scores
 ) -> None:
-    resolved = resolve(settings, model, gpu)
-    layout = cache_layout(model, resolved, gpu)
+    try:
+        resolved = resolve(settings, model, gpu)
+        layout = cache_layout(model, resolved, gpu)
+    except InvalidSpecError:  # the verdict says so
+        return
     checks = tuple(_planned(row, resolved, layout)) + tuple(_needed(row, resolved, layout))
     if checks:
         found.planner.append((row, all(checks)))

@@ -19,7 +19,7 @@ class Architecture:
     """
 
     pattern: str = "full"
-    attention: str = "gqa"  # gqa | mla
+    attention: str = "gqa"  # gqa | mla | compressed
     qkv_bias: str = NEVER
     out_bias: str = NEVER
     qk_norm: str = ""  # "" | head: one head wide | width: all heads | heads: a row per head
@@ -124,6 +124,9 @@ _TEXT_CLASSES: Mapping[str, Architecture] = MappingProxyType(
         "DeepseekV2ForCausalLM": replace(_DEEPSEEK, score_correction=False),
         "DeepseekV3ForCausalLM": _DEEPSEEK,
         "DeepseekV32ForCausalLM": _DEEPSEEK,
+        "DeepseekV4ForCausalLM": Architecture(
+            attention="compressed", score_correction=True, mixer="attn", mlp="ffn"
+        ),
         "MistralLarge3ForCausalLM": replace(_DEEPSEEK, score_correction=False),
         "Mistral4ForCausalLM": replace(_DEEPSEEK, score_correction=False),
         "KimiLinearForCausalLM": replace(

@@ -71,6 +71,8 @@ def cache_dtype_for(
     if asked == "auto" and model.quantization is not None:
         dtype = model.quantization.kv_cache_scheme or "auto"
     traits = traits_of(model)
+    if traits.is_packed:
+        return _packed(asked, version)
     if traits.is_sparse:
         return _sparse(model, dtype, version, compute_capability)
     if dtype == "nvfp4" and traits.has_latent:
@@ -78,6 +80,26 @@ def cache_dtype_for(
             ("kvCacheDtype: latent attention takes no nvfp4 cache, got 'nvfp4'; use auto or fp8",)
         )
     return dtype
+
+
+_PACKED_SINCE = EngineVersion(0, 20, 0)
+_PACKED_AUTO_SINCE = EngineVersion(0, 30, 0)
+
+
+def _packed(asked: str, version: EngineVersion) -> str:
+    """DeepSeek-V4 keeps rows of 584 bytes, whatever 8-bit dtype is asked.
+
+    Source: vLLM 0.20 to 0.30 vllm/model_executor/models/deepseek_v4.py.
+    """
+    if version < _PACKED_SINCE:
+        raise InvalidSpecError(
+            (f"engine version: vLLM {version} does not know DeepSeek-V4; use 0.20 or newer",)
+        )
+    if not is_one_byte(asked) and (asked != "auto" or version < _PACKED_AUTO_SINCE):
+        raise InvalidSpecError(
+            (f"kvCacheDtype: DeepSeek-V4 on vLLM {version} takes fp8 only, got {asked!r}; use fp8",)
+        )
+    return "fp8_ds_mla"
 
 
 _SPARSE_SINCE_SM12 = EngineVersion(0, 24, 0)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from shipfitter.core.cache_groups import Group, cache_groups
-from shipfitter.core.cache_specs import CacheKey, LayerSpec, layer_specs
+from shipfitter.core.cache_specs import CacheKey, LayerSpec, drafter_layers, layer_specs
 from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.identity import SameModel
 from shipfitter.core.layout import ParallelLayout, layer_stages
 from shipfitter.core.model import LayerKind, ModelFacts
+from shipfitter.core.packed_cache import BLOCK_TOKENS, is_packed, packed_cache
 from shipfitter.core.page_laws import PageLaw, page_law
 from shipfitter.core.releases import rules_for
 from shipfitter.core.rules import NeedRule
@@ -38,6 +39,7 @@ class CacheLayout:
     needs_least_memory: bool = False  # 0.14-0.16: the whole model against the smallest stage
     min_block_size: int = 0  # smallest over groups, for the token line up to 0.20.0
     shards: int = 1  # decode context parallelism, for the same line
+    weighted_terms: tuple[Term, ...] = ()  # (bytes of a group, its law), where those are counted
 
     def pages(self, tokens: int) -> int:
         """Blocks one request of this length needs to be admitted: the engine's R(n)."""
@@ -46,6 +48,13 @@ class CacheLayout:
     def hold_pages(self, tokens: int) -> int:
         """Blocks a running request keeps between steps: `pages` without the in-flight part."""
         return sum(count * law.hold_pages(tokens) for count, law in self.page_terms)
+
+    def reported_pages(self, tokens: int) -> int:
+        """What the engine's concurrency divides by: pages, or groups by weight in the first's."""
+        if not self.weighted_terms:
+            return self.pages(tokens)
+        unit = self.weighted_terms[0][0]
+        return -(-sum(size * law.pages(tokens) for size, law in self.weighted_terms) // unit)
 
     def needed_bytes(self, tokens: int, *, stage: int = 0) -> int:
         """Bytes the engine will say it needs for one request of this length."""
@@ -86,6 +95,8 @@ def _groups(same: SameModel, key: CacheKey) -> tuple[tuple[LayerSpec, ...], tupl
 @lru_cache(maxsize=4096)
 def _layout(same: SameModel, key: CacheKey, in_flight_tokens: int) -> CacheLayout:
     model = same.facts
+    if is_packed(model):
+        return _packed_layout(model, key, in_flight_tokens)
     specs, groups = _groups(same, key)
     rules = rules_for(key.version)
 
@@ -109,6 +120,28 @@ def _layout(same: SameModel, key: CacheKey, in_flight_tokens: int) -> CacheLayou
         needs_least_memory=rules.need_rule is NeedRule.FIRST_GROUP_ALL_STAGES,
         min_block_size=min((group[0].block_tokens for group in groups), default=key.block_tokens),
         shards=key.decode_context_parallel_size,
+    )
+
+
+def _packed_layout(model: ModelFacts, key: CacheKey, in_flight_tokens: int) -> CacheLayout:
+    layers = model.layers + drafter_layers(model, own_layers=key.drafts_with_own_layers)
+    stages = _stages(model, key)
+    packed = packed_cache(model, layers, stages, key, in_flight_tokens=in_flight_tokens)
+    laws = tuple(group.law for group in packed.groups)
+    everything = range(len(layers))
+    weights = tuple((group.size(everything), group.law) for group in packed.groups)
+    return CacheLayout(
+        bytes_per_block=packed.bytes_per_block,
+        block_size=BLOCK_TOKENS,
+        num_groups=len(packed.groups),
+        has_state=False,
+        null_block=rules_for(key.version).null_block,
+        page_terms=_merged((1, law) for law in laws),
+        need_terms=tuple(
+            _merged((page_bytes, law) for law in laws) for page_bytes in packed.needed_page_bytes
+        ),
+        min_block_size=min(law.block_tokens for law in laws),
+        weighted_terms=weights if packed.weighs_groups else (),
     )
 
 

@@ -22,6 +22,9 @@ from shipfitter.units import ceil_div, round_up
 
 # Source: vLLM vllm/v1/attention/backends/mla/indexer.py: 128 fp8 elements and one fp32 scale.
 INDEXER_BYTES = 132
+_DRAFTING = frozenset(
+    {LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.MLA, LayerKind.COMPRESSED}
+)
 ATTENTION = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.MLA})
 # Source: vLLM vllm/model_executor/models/config.py MambaModelConfig, when config.json is silent.
 STATE_CHUNK_TOKENS = 256
@@ -113,10 +116,10 @@ def drafter_layers(model: ModelFacts, *, own_layers: bool) -> tuple[LayerFacts, 
     Source: vLLM vllm/v1/spec_decode: an MTP layer joins the cache as one more attention layer.
     """
     count = int(model.extra.get("num_mtp_layers", 0)) if own_layers else 0
-    attention = [layer for layer in model.layers if layer.kind in ATTENTION]
+    attention = [layer for layer in model.layers if layer.kind in _DRAFTING]
     if not count or not attention:
         return ()
-    return (replace(attention[-1], mlp=attention[-1].mlp),) * count
+    return (replace(attention[-1], compress_ratio=0),) * count
 
 
 def _attention(index: int, layer: LayerFacts, block_tokens: int, token_bytes: int) -> LayerSpec:

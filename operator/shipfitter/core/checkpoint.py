@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from shipfitter.core.architectures import Architecture
+from shipfitter.core.compressed_attention import compressed_modules, stream_modules
 from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts
 from shipfitter.core.modules import Module, attention_modules, linear, mlp_modules, plain
 from shipfitter.core.special_modules import mixer_modules
@@ -45,7 +46,11 @@ def layer_modules(
     nemotron = architecture.pattern == "nemotron_h"
     mixer = "mixer" if nemotron else architecture.mixer
     mlp = "mixer" if nemotron else architecture.mlp
-    yield from attention_modules(f"{prefix}.{mixer}", layer, config, architecture)
+    if layer.kind is LayerKind.COMPRESSED:
+        yield from compressed_modules(f"{prefix}.{mixer}", layer.compress_ratio, config)
+        yield from stream_modules(prefix, config)
+    else:
+        yield from attention_modules(f"{prefix}.{mixer}", layer, config, architecture)
     if layer.state is not None:
         yield from mixer_modules(prefix, layer.state, config)
     if nemotron:

@@ -9,6 +9,7 @@ from shipfitter.core.versions import EngineVersion
 DEFAULT_BLOCK_TOKENS = 16
 LATENT_KERNEL_BLOCK_TOKENS = 64  # FlashMLA, FlashInfer MLA, every sparse MLA backend
 CUTLASS_MLA_BLOCK_TOKENS = 128
+PACKED_BLOCK_TOKENS = 256  # DeepSeek-V4
 
 # Classes whose recurrent layers can cache prefixes in 0.12-0.14, and in mode `all` to 0.31.
 # Source: vLLM 0.12-0.31 vllm/model_executor/models: SupportsMambaPrefixCaching.
@@ -137,6 +138,8 @@ def block_tokens(
     Source: vLLM vllm/platforms/cuda.py _get_backend_priorities, and each backend's own sizes.
     """
     traits = traits_of(model)
+    if traits.is_packed:
+        return PACKED_BLOCK_TOKENS
     if not traits.has_latent:
         return DEFAULT_BLOCK_TOKENS
     if traits.is_sparse:

@@ -13,6 +13,7 @@ class LayerKind(StrEnum):
     SLIDING = "sliding"
     CHUNKED = "chunked"
     MLA = "mla"
+    COMPRESSED = "compressed"  # latent rows of a window, and of everything before it in fewer rows
     STATE = "state"  # Mamba, gated DeltaNet, KDA, linear attention, short convolution
     CROSS = "cross"
     NONE = "none"  # no cache of its own: MLP-only layers, layers that share another's cache
@@ -51,6 +52,7 @@ class LayerFacts:
     v_head_dim: int = 0  # values; equal to head_dim nearly everywhere
     window_tokens: int = 0  # SLIDING: window; CHUNKED: chunk
     latent_dim: int = 0  # MLA: kv_lora_rank + qk_rope_head_dim
+    compress_ratio: int = 0  # COMPRESSED: tokens in one of the fewer rows; 0: the window alone
     indexer_bytes_per_token: int = 0  # MLA with sparse indexer (DSA): 132 on indexer layers
     state: StateShape | None = None
     mlp: str = "dense"  # dense | moe | none

@@ -86,6 +86,9 @@ def _kept_by_recurrent_layers(model: ModelFacts, tensor_parallel_size: int) -> _
     )
 
 
+_ROTATES_HEADS = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED})
+
+
 def _layer_bytes(
     layer: LayerFacts, model: ModelFacts, layout: ParallelLayout, kept: _Kept, dtype_bytes: int
 ) -> int:
@@ -101,7 +104,9 @@ def _layer_bytes(
     shared = 2 * hidden if model.moe.shared_expert_intermediate_size else 0
     if layer.kind is LayerKind.STATE:
         attended = kept.projected + _widest_attention(model, layout.tensor_parallel_size)
-    routed = dtype_bytes * (5 * hidden + shared + attended)
+    # DeepSeek-V4 carries several residual streams; two of the hidden rows are of them all.
+    streams = 2 * (int(model.extra.get("residual_streams", 1)) - 1) * hidden
+    routed = dtype_bytes * (5 * hidden + shared + attended + streams)
     if layout.tensor_parallel_size > 1:
         routed += _quantised_input_bytes(model, model.moe, layout)
     return max(routed, dtype_bytes * _rotary_elements(layer, model, layout.tensor_parallel_size))
@@ -125,7 +130,7 @@ def _widest_attention(model: ModelFacts, tensor_parallel_size: int) -> int:
 
 def _rotary_elements(layer: LayerFacts, model: ModelFacts, tensor_parallel_size: int) -> int:
     """At rotary: qkv, the query twice and its output, the keys, hidden and residual."""
-    if layer.kind in (LayerKind.STATE, LayerKind.MLA, LayerKind.NONE):
+    if layer.kind not in _ROTATES_HEADS:
         return 0
     keys = max(1, layer.num_key_value_heads // tensor_parallel_size) * layer.head_dim
     queries = ceil_div(layer.num_attention_heads, tensor_parallel_size) * layer.head_dim

@@ -107,7 +107,7 @@ def _blocks(layout: CacheLayout, settings: EngineSettings, available_bytes: tupl
 
 def _report(layout: CacheLayout, settings: EngineSettings, blocks: int, length: int) -> CachePlan:
     """The two figures of the log. Source: vLLM kv_cache_utils.py _report_kv_cache_config."""
-    pages = layout.pages(length)
+    pages = layout.reported_pages(length)
     if settings.rules.reports_concurrency:
         tokens = int(blocks / pages * length)
     else:

@@ -128,6 +128,7 @@ def _extra(config: TextConfig, num_mtp_layers: int) -> Mapping[str, Any]:
     found = {
         "deepstack_levels": len(levels),
         "num_mtp_layers": num_mtp_layers,
+        "residual_streams": int(config.get("hc_mult") or 0),
         **tower_shape(config),
     }
     return {name: count for name, count in found.items() if count}

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from shipfitter.core.architectures import Architecture
+from shipfitter.core.compressed_attention import compressed_layer
 from shipfitter.core.facts import LayerFacts, LayerKind
 from shipfitter.core.mixture import layer_mlp
 from shipfitter.core.state_shapes import state_shape
@@ -188,6 +189,8 @@ def _layer(
         return LayerFacts(kind=kind, **facts)
     if architecture.attention == "mla":
         return LayerFacts(kind=LayerKind.MLA, **_latent(config, index), **facts)
+    if architecture.attention == "compressed":
+        return LayerFacts(**compressed_layer(config, index), **facts)
     window = 0
     if kind is LayerKind.SLIDING:
         window = config.count("sliding_window")

@@ -191,10 +191,18 @@ _SPARSE_LONG_TOKENS = 256 * 1024
 _INDEXER_ROWS, _INDEXER_ROW_BYTES, _LATENT_ROW_BYTES = 8, 132, 576 * 2
 
 
+# DeepSeek-V4: rows of four prefills are gathered in bf16.
+# Source: vLLM 0.20 vllm/model_executor/layers/deepseek_v4_attention.py PREFILL_CHUNK_SIZE.
+_PREFILLS_AT_ONCE, _FINEST_COMPRESSION = 4, 4
+
+
 def _sparse_buffers_bytes(model: ModelFacts, settings: EngineSettings) -> int:
     """Prefill buffers of sparse attention: so many rows for each token of the longest request."""
+    length = settings.max_model_len or 0
+    if traits_of(model).is_packed:
+        gathered = length // _FINEST_COMPRESSION + (settings.max_num_batched_tokens or 0)
+        return _PREFILLS_AT_ONCE * gathered * model.head_dim * 2
     if not traits_of(model).is_sparse:
         return 0
-    length = settings.max_model_len or 0
     factor = 5 if length <= _SPARSE_LONG_TOKENS else 2
     return factor * length * (_INDEXER_ROWS * _INDEXER_ROW_BYTES + _LATENT_ROW_BYTES)

@@ -28,6 +28,7 @@ class Scheme:
 
 
 PLAIN = Scheme()
+_FP4_EXPERTS = Scheme(layout="mxfp4", bits=4, group_size=32)
 
 # Lowest compute capability the engine starts on, as (major, minor).
 # Source: vLLM 0.33 vllm/model_executor/layers/quantization/*.py get_min_capability and the schemes
@@ -77,6 +78,8 @@ def quantization_facts(config: TextConfig) -> Quantization | None:
         return None
     method = _method(block)
     schemes = [scheme for _, scheme in _rules(block)]
+    if config.get("expert_dtype") == "fp4":
+        schemes.append(_FP4_EXPERTS)
     lowest = min(schemes, key=lambda scheme: scheme.bits)
     ignored = _ignored(block)
     algorithm = str(block.get("quant_algo", "")).upper()
@@ -106,9 +109,12 @@ class Coverage:
         block = declared(config)
         if block is None or not _method(block):
             return cls(ignored=ModulePatterns.read(()), rules=())
+        rules = _rules(block)
+        if config.get("expert_dtype") == "fp4":  # DeepSeek-V4: fp8 but for its routed experts
+            rules.insert(0, (("experts",), _FP4_EXPERTS))
         return cls(
             ignored=ModulePatterns.read(_ignored(block)),
-            rules=tuple((ModulePatterns.read(names), scheme) for names, scheme in _rules(block)),
+            rules=tuple((ModulePatterns.read(names), scheme) for names, scheme in rules),
         )
 
     def scheme_of(self, path: str) -> Scheme:

@@ -39,12 +39,13 @@ def rotary_bytes(
 def _element_bytes(architecture: Architecture, table: tuple[tuple[str, Any], ...]) -> int:
     """DeepSeek's scaled tables stay in float32 for the kernel that reads them."""
     scaled = "yarn" in str(dict(table)["type"])
-    return 4 if architecture.attention == "mla" and scaled else _ELEMENT_BYTES
+    latent = architecture.attention in ("mla", "compressed")
+    return 4 if latent and scaled else _ELEMENT_BYTES
 
 
 def _width(config: TextConfig, layer: LayerFacts) -> int:
     """Elements of one row: cosines and sines of the rotated part of a head."""
-    if layer.kind is LayerKind.MLA:
+    if layer.kind in (LayerKind.MLA, LayerKind.COMPRESSED):
         return config.count("qk_rope_head_dim")
     if config.get("rotary_dim"):
         return config.count("rotary_dim")
@@ -70,7 +71,7 @@ def _table(
         "original": float(scaling.get("original_max_position_embeddings") or 0),
         "multimodal": "mrope_section" in scaling,
         "theta": float(scaling.get("rope_theta") or config.get("rope_theta") or 0),
-        "local": bool(scaling.get("local")),
+        "local": bool(scaling.get("local")) or layer.compress_ratio > 0,  # a base of its own
         "part": _rotated_part(config, scaling),
     }
     return table

@@ -12,6 +12,7 @@ from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.overhead import overhead_parts
 from shipfitter.core.sampler import vocabulary_entries
+from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
 from shipfitter.core.weights import (
     WHOLE_BLOCKS_FROM,
@@ -52,9 +53,10 @@ class _Question:
             settings.layout,
             stage,
             gpu.compute_capability,
+            gpu.product.startswith("AMD"),
             settings.max_num_seqs,
             settings.max_num_batched_tokens,
-            settings.max_model_len if model.mla is not None else None,
+            settings.max_model_len if _depends_on_length(model) else None,
             settings.block_size,
             settings.cudagraph_capture_sizes,
             settings.enforce_eager,
@@ -77,6 +79,22 @@ class _Question:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Question) and self.key == other.key
+
+
+# Cards of AMD before the MI350 have no 4-bit units, and experts in MXFP4 may be unpacked: a start
+# of DeepSeek-V4-Pro on eight MI300X was refused with 60 GiB a card to spare by their packed size.
+UNPACKED_PERCENT = 250
+
+
+def _may_unpack(model: ModelFacts, gpu: Gpu) -> bool:
+    quantization = model.quantization
+    four_bits = quantization is not None and quantization.weight_bits <= 4
+    return gpu.product.startswith("AMD") and model.moe is not None and four_bits
+
+
+def _depends_on_length(model: ModelFacts) -> bool:
+    """Latent attention's scratch, sparse attention's buffers, the longest video."""
+    return model.mla is not None or model.is_multimodal or traits_of(model).is_packed
 
 
 def spending(model: ModelFacts, settings: EngineSettings, gpu: Gpu, *, stage: int) -> Spending:
@@ -111,7 +129,8 @@ def _answer(question: _Question) -> Spending:
     graphs = graph_bytes(model, settings)
     charged = graphs if charges_graphs(settings) else Estimate.exactly(0)
     # Scales and paddings that no header shows: seen to one percent.
-    weights = Estimate.around(held, low_percent=100, high_percent=101)
+    high = UNPACKED_PERCENT if _may_unpack(model, question.gpu) else 101
+    weights = Estimate.around(held, low_percent=100, high_percent=high)
     return Spending(
         weights_bytes=held,
         overhead_bytes=sum(part.point for part in overhead),
@@ -159,14 +178,16 @@ def _absorbed_bytes(model: ModelFacts, settings: EngineSettings, stage: int) -> 
 
 
 def _deepstack_bytes(model: ModelFacts, settings: EngineSettings) -> int:
-    """Qwen3-VL: one buffer of batched tokens for each level of the tower that the model taps.
+    """Buffers of batched tokens: for each level of the tower that is tapped, or residual stream.
 
-    Made with the model, so the engine counts it among the weights.
-    Source: vLLM vllm/model_executor/models/qwen3_vl.py deepstack_input_embeds.
+    Made with the model, so the engine counts them among the weights. Source: vLLM
+    vllm/model_executor/models/qwen3_vl.py deepstack_input_embeds, deepseek_v4.py
+    _mtp_hidden_buffer.
     """
     levels = int(model.extra.get("deepstack_levels", 0))
     if settings.language_model_only:
-        return 0
+        levels = 0
+    levels += int(model.extra.get("residual_streams", 0))
     tokens = settings.max_num_batched_tokens or 0
     return levels * tokens * model.hidden_size * model_dtype_bytes(model)
 

@@ -108,12 +108,16 @@ _REPLICATED = frozenset(
         "fc2_latent_proj",
         "f_a_proj",
         "g_a_proj",
-        "wq_b",
+        "wq_a",
+        "wkv",
+        "attn_sink",
+        "hc_attn_fn",
+        "hc_ffn_fn",
         "weights_proj",
         "e_score_correction",
     )
 )
-_WHOLE_BLOCKS = frozenset(("indexer", "router"))
+_WHOLE_BLOCKS = frozenset(("indexer", "router", "compressor"))
 
 # Modules the engine keeps in one tensor.
 # Source: vLLM packed_modules_mapping of the classes; MergedColumnParallelLinear, QKVParallelLinear.
@@ -122,6 +126,7 @@ _MERGED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("q_proj", "k_proj", "v_proj", "wq", "wk", "wv"), "qkv_proj"),
         **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3"), "gate_up_proj"),
         **dict.fromkeys(("q_a_proj", "kv_a_proj_with_mqa"), "fused_qkv_a_proj"),
+        **dict.fromkeys(("wq_a", "wkv"), "fused_wqa_wkv"),
         **dict.fromkeys(("in_proj_qkv", "in_proj_z"), "in_proj_qkvz"),
         **dict.fromkeys(("in_proj_a", "in_proj_b"), "in_proj_ba"),
     }

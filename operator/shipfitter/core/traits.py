@@ -15,6 +15,7 @@ class Traits:
     is_hybrid: bool
     has_latent: bool  # latent attention
     is_sparse: bool  # with an indexer
+    is_packed: bool  # windows and compressed rows in one pool
     shares_caches: bool  # layers without a cache of their own
     state_families: frozenset[str]
 
@@ -34,6 +35,7 @@ def _traits(same: SameModel) -> Traits:
         is_hybrid=model.is_hybrid,
         has_latent=LayerKind.MLA in kinds,
         is_sparse=any(layer.indexer_bytes_per_token for layer in model.layers),
+        is_packed=LayerKind.COMPRESSED in kinds,
         shares_caches=LayerKind.NONE in kinds,
         state_families=frozenset(state.family for state in states),
     )

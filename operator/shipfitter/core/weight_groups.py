@@ -26,7 +26,7 @@ _FLOATS = frozenset(("BF16", "F16", "F32", "F64"))
 _MODEL_DTYPE_BYTES = 2  # Source: vLLM vllm/config/model.py: float32 is cast down on every GPU
 _NAMED_FROM_BYTES = 8 * MIB  # below the allocator's large blocks, padding included
 # Kept in float32 whatever the model's dtype. Source: vLLM mamba mixers and fused MoE routers.
-_FLOAT32 = frozenset(("A_log", "e_score_correction"))
+_FLOAT32 = frozenset(("A_log", "e_score_correction", "hc_attn_fn", "hc_ffn_fn", "ape", "attn_sink"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,17 @@ import pytest
 
 from builders_families import tiny_llama
 from builders_models import config_of, facts_from
+from shipfitter.core.cache_layout import cache_layout
+from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu, resolve
 from shipfitter.core.model import model_facts
 from shipfitter.errors import UnknownArchitectureError
+from shipfitter.units import GIB
 
 
 @pytest.mark.parametrize(
     "architecture",
     [
         pytest.param("NeverHeardOfForCausalLM", id="an unknown class"),
-        pytest.param("DeepseekV4ForCausalLM", id="a packed cache"),
         pytest.param("Glm5NextForConditionalGeneration", id="a ring cache"),
         pytest.param("Zamba2ForCausalLM", id="shared attention blocks"),
         pytest.param("MllamaForConditionalGeneration", id="a class the engine dropped"),
@@ -28,9 +30,12 @@ def test_a_class_not_known_by_name_is_refused(architecture):
     assert "spec.model.facts" in message
 
 
-def test_a_real_config_of_a_packed_cache_is_refused():
-    with pytest.raises(UnknownArchitectureError, match="DeepseekV4ForCausalLM"):
-        model_facts(config_of("DeepSeek-V4-Flash"), name="deepseek-ai/DeepSeek-V4-Flash")
+def test_a_packed_cache_of_other_widths_is_refused():
+    facts = model_facts(config_of("DeepSeek-V4-Flash", head_dim=256), name="a/narrow-model")
+    settings = EngineSettings(version=EngineVersion(0, 33, 0), kv_cache_dtype="fp8")
+    card = Gpu(product="NVIDIA-H200", total_bytes=139 * GIB)
+    with pytest.raises(UnknownArchitectureError, match="heads of 512 only"):
+        cache_layout(facts, resolve(settings, facts, card), card)
 
 
 def test_a_wrapper_around_an_unknown_language_model_names_its_type():
