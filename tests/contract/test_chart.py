@@ -134,6 +134,7 @@ def test_the_operator_is_one_and_reads_its_settings_from_the_environment(plane):
     assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
     assert container["args"] == ["operator"]
     assert environment["SHIPFITTER_ENGINE_IMAGE"] == "vllm/vllm-openai:v0.33.0"
+    assert environment["SHIPFITTER_IMAGE"] == container["image"], "Jobs run what we run"
     assert environment["SHIPFITTER_WATCH_NAMESPACES"] == "team-a,team-b"
     assert environment["SHIPFITTER_SETTLE_SECONDS"] == "2.5"
     assert environment["HF_ENDPOINT"] == "http://hub.local"
