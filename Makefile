@@ -70,6 +70,7 @@ $(VENV)/.runtime: $(VENV)/bin/python requirements.txt
 	@$(RUN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
 	@site=$$($(RUN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	  echo "$(CURDIR)/operator" > "$$site/shipfitter-source.pth"
+	@$(RUN)/python -m compileall -q operator tests/world  # also where Python may write no bytecode
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt pyproject.toml
