@@ -2,13 +2,14 @@
 
 import pytest
 
+from world.controlplane import FAST_NODE_LOSS
 from world.stage import Stage
 
 
 @pytest.fixture(scope="session")
 def world():
     """The control plane with Shipfitter installed by its chart, started once."""
-    with Stage() as started:
+    with Stage(plane=FAST_NODE_LOSS) as started:
         started.eventually(started.operator_ready, what="the operator is ready")
         yield started
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.stories import L40S, LLAMA_8B, measured, says, serve, serving, stays, uids
+from e2e.stories import L40S, LLAMA_8B, args_of, measured, says, serve, serving, stays, uids
 from world.controlplane import CommandError
 
 pytestmark = pytest.mark.plane
@@ -52,6 +52,44 @@ def test_a_new_deployment_with_mistakes_makes_nothing_until_they_are_mended(stag
     assert stays(lambda: stage.objects("deployments"), seconds=2) == []
     stage.change("llama", {"engine": {"args": ["--enable-auto-tool-choice"]}, "template": None})
     stage.eventually(lambda: stage.ready("llama"), what="the mended one serves")
+
+
+REFUSED = {"engine": {"args": ["--no-such-flag"]}}
+MENDED = {"engine": {"args": ["--enable-auto-tool-choice"]}}
+
+
+def test_a_flag_the_engine_refuses_is_told_in_its_words_and_mending_it_recovers(stage):
+    """One GPU: the pod that crashes again and again must not hold it for ever."""
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    stage.change("llama", REFUSED)
+    told = says(stage, "llama", "Ready", "EngineFailed")
+    assert "--no-such-flag" in told["message"]
+    stage.change("llama", MENDED)
+    stage.eventually(
+        lambda: (
+            stage.ready("llama") and "--enable-auto-tool-choice" in args_of(stage.pods("llama")[0])
+        ),
+        what="the mended one serves",
+    )
+
+
+def test_with_a_gpu_to_spare_the_old_pods_serve_on_until_the_mistake_is_mended(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    before = uids(serving(stage, "llama"))
+    stage.change("llama", REFUSED)
+    rolling = says(stage, "llama", "Reconciling", "EngineFailed")
+    assert "--no-such-flag" in rolling["message"]
+    assert stays(lambda: uids(serving(stage, "llama"))) == before
+    assert stage.ready("llama"), "what served before still does"
+    stage.change("llama", MENDED)
+    stage.eventually(
+        lambda: [args_of(pod)[-1] for pod in serving(stage, "llama")] == MENDED["engine"]["args"],
+        what="the mended one serves",
+    )
 
 
 @pytest.mark.parametrize(

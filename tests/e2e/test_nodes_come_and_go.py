@@ -160,6 +160,64 @@ def test_with_no_gpu_to_spare_another_layout_on_the_same_node_takes_over(stage):
     stage.eventually(lambda: stage.ready("llama") and len(stage.objects("deployments")) == 1)
 
 
+SLOW = {"start_delay_seconds": 2.0}  # an engine that takes its time shows every gap
+
+
+def test_with_a_gpu_to_spare_a_change_is_rolled_out_without_a_gap(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2, engine=SLOW)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 32}}})
+
+    def replaced():
+        pods = stage.pods("llama")
+        return [flag(pod, "max-num-seqs") for pod in pods] == ["32"] and stage.ready("llama")
+
+    assert watched(stage, "llama", replaced) == 1, "nobody served for a moment"
+
+
+def test_with_gpus_to_spare_another_layout_takes_over_without_a_gap(stage):
+    stage.add_gpu_node("l40s-1", L40S, 3, engine=SLOW)
+    measured(stage, "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    stage.change("llama", {"gpus": {"tensorParallelSize": 2}})
+
+    def replaced():
+        return [gpus_of(pod) for pod in stage.pods("llama")] == [2] and stage.ready("llama")
+
+    assert watched(stage, "llama", replaced) == 1, "nobody served for a moment"
+
+
+def test_another_wish_in_the_middle_of_a_move_is_where_it_ends(stage):
+    stage.add_gpu_node("l4-1", L4, 1)
+    measured(stage, "l4-1")
+    serve(stage, "llama", LLAMA_8B, resize=AT_ONCE)
+    stage.add_gpu_node("l40s-1", L40S, 1, engine=SLOW)
+    stage.eventually(lambda: len(stage.pods("llama")) == 2, what="the move has begun")
+    stage.change("llama", {"gpus": {"products": [L4]}})
+
+    def stayed():
+        return moved_to(stage, "llama", "l4-1") and len(stage.objects("deployments")) == 1
+
+    least = watched(stage, "llama", stayed)
+    assert least == 1, "nobody served for a moment"
+    assert variant(stage, "llama")["gpuProduct"] == L4
+
+
+def test_a_node_that_dies_is_left_behind(stage):
+    """The node controller notices after 12 s, and the pods there are given up after 10 s more."""
+    stage.add_gpu_node("l4-1", L4, 1)
+    stage.add_gpu_node("l40s-1", L40S, 1)
+    measured(stage, "l4-1", "l40s-1")
+    serve(stage, "llama", LLAMA_8B)
+    assert moved_to(stage, "llama", "l40s-1")
+    stage.emulator.silence("l40s-1", power_off=True)
+    stage.eventually(
+        lambda: [pod["spec"]["nodeName"] for pod in serving(stage, "llama")] == ["l4-1"],
+        what="it serves on the L4",
+    )
+
+
 def test_a_second_type_is_no_reason_to_move_what_it_would_not_help(stage):
     stage.add_gpu_node("l40s-1", L40S, 1)
     measured(stage, "l40s-1")

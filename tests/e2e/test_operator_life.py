@@ -5,6 +5,7 @@ import json
 import pytest
 
 from e2e.stories import (
+    L4,
     L40S,
     LLAMA_8B,
     flag,
@@ -61,6 +62,26 @@ def test_killed_in_the_middle_of_a_rollout_it_ends_as_if_nothing_had_happened(gp
     assert seen == before | after, "some pods were started twice"
     assert len(gpus.objects("replicasets")) == 2, "it rolled more than once"
     assert variant(gpus, "llama")["maxNumSeqs"] == 32
+
+
+def test_killed_in_the_middle_of_a_move_it_ends_as_if_nothing_had_happened(stage):
+    stage.add_gpu_node("l4-1", L4, 1)
+    measured(stage, "l4-1")
+    serve(stage, "llama", LLAMA_8B, resize={"stabilizationSeconds": 0})
+    (small,) = uids(stage.pods("llama"))
+    stage.add_gpu_node("l40s-1", L40S, 1, engine={"start_delay_seconds": 3})
+    stage.eventually(lambda: len(stage.pods("llama")) == 2, what="the move has begun")
+    seen = uids(stage.pods("llama"))
+    stage.kill_operator()
+
+    def moved():
+        seen.update(uids(stage.pods("llama")))
+        return len(stage.objects("deployments")) == len(stage.pods("llama")) == 1
+
+    stage.eventually(moved, what="only the larger one is left")
+    stage.eventually(lambda: stage.ready("llama"))
+    assert variant(stage, "llama")["gpuProduct"] == L40S
+    assert seen == {small} | uids(stage.pods("llama")), "some pods were started twice"
 
 
 def test_killed_right_after_apply_it_makes_everything_once(gpus):

@@ -38,7 +38,7 @@ CHART = ROOT / "charts" / "shipfitter"
 NAMESPACE = "shipfitter"
 CONTROL_NODE = "control"
 OUTSIDE_BYTES = GIB // 4  # what the driver holds of an idle card beyond its reserve
-TOO_MANY_REQUESTS = 429
+NOT_YET = (404, 429)  # a kind that is new answers 429 until its storage is ready
 PATIENCE_SECONDS = 90.0
 PYTHON_PATH = {"PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT / 'operator'}"}
 
@@ -116,7 +116,7 @@ class Stage:
             api=self.api,
             programs=ProgramMap(images=images),
             folder=self.folder / "nodes",
-            timing=Timing(grace_factor=0.05, probe_factor=0.1),
+            timing=Timing(grace_factor=0.05, probe_factor=0.1, heartbeat_seconds=2.0),
         )
         self.emulator.start()
         self.emulator.add_node(NodeSpec(name=CONTROL_NODE))
@@ -135,6 +135,8 @@ class Stage:
     def install(self) -> None:
         """The chart, with the real helm, as a user would."""
         self._helm("install", "--create-namespace")
+        for kind in ("modeldeployments", "gpunodes", "calibrations"):
+            self.eventually(lambda kind=kind: [self.objects(kind)], what=f"{kind} are served")
 
     def _helm(self, verb: str, *extra: str) -> None:
         values = self.folder / "values.yaml"
@@ -370,11 +372,11 @@ class Stage:
 
 
 def _answer(check: Callable[[], Any]) -> Any:
-    """What a check says; a busy API server (as for a kind that is new) has said nothing yet."""
+    """What a check says; of what is not there, or not ready to be asked, nothing is known yet."""
     try:
         return check()
     except ApiError as error:
-        if error.status != TOO_MANY_REQUESTS:
+        if error.status not in NOT_YET:
             raise
         return None
 
