@@ -91,6 +91,10 @@ class Inspections:
             return self._start(uri, manifest, attempts)
         return self._follow(key, uri, live, resource.metadata.uid, attempts)
 
+    def began(self, key: Key) -> bool:
+        """Whether this deployment has a Job, perhaps of an operator before us."""
+        return any((job.namespace, job.owner) == key for job in self.jobs())
+
     def tidy(self, key: Key, wanted: Collection[str]) -> None:
         """Jobs of this deployment that nobody waits for are gone."""
         with self._lock:
@@ -98,8 +102,7 @@ class Inspections:
                 if place[1] not in wanted:
                     del self._attempts[place]
         for job in self.jobs():
-            mine = (job.namespace, job.owner) == key
-            if mine and job.name not in wanted:
+            if (job.namespace, job.owner) == key and job.name not in wanted:
                 self._delete(key, job.name, job.uid)
 
     def forget(self, key: Key) -> None:

@@ -10,6 +10,7 @@ from shipfitter.core.endings import KILLED, ended_with
 from shipfitter.core.facts import ModelFacts
 from shipfitter.core.inspected import is_packed, unpacked
 from shipfitter.errors import InspectionFailedError, UserError
+from shipfitter.render.inspection_job import CONTAINER
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 WAYS = "or write the model's facts into spec.model.facts"
@@ -62,10 +63,10 @@ def answer(
 
 
 def _ended(pod: Body) -> Body | None:
-    """How the pod's only container ended."""
+    """How our container ended; others may have been added to the pod, and may never end."""
     for each in (pod.get("status") or {}).get("containerStatuses") or ():
-        ended: Body | None = (each.get("state") or {}).get("terminated")
-        if ended:
+        if each["name"] == CONTAINER:
+            ended: Body | None = (each.get("state") or {}).get("terminated")
             return ended
     return None
 

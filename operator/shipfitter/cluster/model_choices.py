@@ -5,13 +5,23 @@ from typing import Any
 
 from shipfitter.api.inline_facts import inline_model_facts
 from shipfitter.core.model import ModelFacts
-from shipfitter.errors import UserError
+from shipfitter.errors import InvalidSpecError, UserError
 
 
 def has_token(body: Mapping[str, Any]) -> bool:
     """Whether the spec names a Secret with a token."""
     model = (body.get("spec") or {}).get("model")
     return isinstance(model, Mapping) and bool(model.get("tokenSecretRef"))
+
+
+def on_a_claim(uri: str) -> InvalidSpecError:
+    """What is to be said of a claim where no Job can be made."""
+    return InvalidSpecError(
+        (
+            f"spec.model.uri: {uri} is on a claim, which the operator cannot read; "
+            "write what sizing needs into spec.model.facts (config and weightsBytes)",
+        )
+    )
 
 
 def pinned_revision(body: Mapping[str, Any], uri: str) -> str:

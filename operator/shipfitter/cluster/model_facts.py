@@ -15,12 +15,17 @@ from shipfitter.api.model_source import canonical_uri, hub_repository
 from shipfitter.cluster.backoff import Backoff
 from shipfitter.cluster.inspection import Inspections, Look
 from shipfitter.cluster.kept_facts import KeptFacts, ModelKey
-from shipfitter.cluster.model_choices import choices, has_token, inline_facts, pinned_revision
+from shipfitter.cluster.model_choices import (
+    choices,
+    has_token,
+    inline_facts,
+    on_a_claim,
+    pinned_revision,
+)
 from shipfitter.cluster.queue import Key
 from shipfitter.core.model import ModelFacts
 from shipfitter.errors import (
     HubUnavailableError,
-    InvalidSpecError,
     ModelHiddenError,
     TokenRequiredError,
     UserError,
@@ -31,11 +36,6 @@ SHARED_SECONDS = 600.0  # how long a branch resolved for one deployment is good 
 FIRST_RETRY_SECONDS = 10.0
 MOST_RETRY_SECONDS = 300.0
 FETCHES_AT_ONCE = 4
-
-ON_A_CLAIM = (
-    "spec.model.uri: {uri} is on a claim, which the operator cannot read; "
-    "write what sizing needs into spec.model.facts (config and weightsBytes)"
-)
 
 log = logging.getLogger(__name__)
 Found = ModelFacts | UserError
@@ -162,15 +162,19 @@ class ModelCache:
     ) -> tuple[Found | None, float]:
         """What the operator itself can say of a model, and when it may say something else."""
         if hub_repository(model[0]) is None:
-            return InvalidSpecError((ON_A_CLAIM.format(uri=model[0]),)), 0.0
+            return on_a_claim(model[0]), 0.0
         return self._ask(key, body, model)
 
     def _inspected(
         self, key: Key, body: Mapping[str, Any], model: ModelKey, said: Found | None
     ) -> Look | None:
         """What a Job says of a model that only a pod can read; None for all other models."""
-        hidden = isinstance(said, TokenRequiredError | ModelHiddenError) and has_token(body)
-        if self._inspections is None or (hub_repository(model[0]) is not None and not hidden):
+        if self._inspections is None:
+            return None
+        hidden = isinstance(said, TokenRequiredError | ModelHiddenError)
+        if isinstance(said, HubUnavailableError):  # what a Job found before does not need the hub
+            hidden = self._inspections.began(key)
+        if hub_repository(model[0]) is not None and not (hidden and has_token(body)):
             return None
         look = self._inspections.look(key, body, model[0], self._pinned(body, model))
         if isinstance(look.found, ModelFacts):

@@ -16,6 +16,7 @@ from shipfitter.render.placement import GPU_TAINT_KEYS
 COMPONENT_LABEL = "app.kubernetes.io/component"
 COMPONENT = "inspection"
 INSPECTS_LABEL = "shipfitter.dev/inspects"
+CONTAINER = "inspect"
 READ_SECONDS = 240  # a checkpoint of 163 files takes seconds from a hub, minutes from a slow share
 DEADLINE_SECONDS = 600  # with a node to be added and an image to be pulled
 # A Job that failed stays for a look at its log, and tells a restarted operator what it found.
@@ -109,7 +110,7 @@ def _pod(
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
-                "name": "inspect",
+                "name": CONTAINER,
                 "image": image,
                 "imagePullPolicy": "IfNotPresent",
                 "args": args,

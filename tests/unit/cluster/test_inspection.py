@@ -364,6 +364,29 @@ def test_with_a_secret_what_comes_with_us_does_not_do(client, inspections):
     assert door.asked == [(GATED, False), (GATED, True)]
 
 
+def test_a_new_operator_understands_the_job_while_the_hub_is_down(api, client, inspections):
+    body = model_deployment(model=TOKEN)
+    door = Door(TokenRequiredError("gated"))
+    passes(
+        ModelCache(KeptFacts(client), door, inspections=inspections), body, lambda resolved: True
+    )
+    ends(api, 0, MESSAGE)
+    door.answer = HubUnavailableError("down")
+    restarted = ModelCache(KeptFacts(client), door, inspections=inspections)
+    assert passes(restarted, body, lambda resolved: True).models == {GATED: FACTS}
+    assert jobs(api) == []
+
+
+def test_containers_that_others_added_are_not_listened_to(api, inspections):
+    look(inspections)
+    (job,) = jobs(api)
+    pod = pod_of(job, running={})
+    ended = {"terminated": {"exitCode": 1, "message": "proxy"}}
+    pod["status"]["containerStatuses"].insert(0, {"name": "istio-proxy", "state": ended})
+    api.put("pods", pod)
+    assert isinstance(look(inspections).found, InspectingError)
+
+
 def test_facts_are_kept_and_then_the_job_goes(api, client, inspections):
     claim(api)
     cache = ModelCache(KeptFacts(client), Door(FACTS), inspections=inspections)
