@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from e2e.claims import model_claim
+from e2e.model_volumes import model_claim
 from e2e.stories import L40S, measured, model_deployment, says, stays, uids, variant
 from world.hub.repository import repository, synthetic_repo
 from world.hub.virtual_files import VirtualFile

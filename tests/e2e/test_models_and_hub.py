@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.claims import model_claim
+from e2e.model_volumes import model_claim
 from e2e.stories import (
     L40S,
     LLAMA_8B,
