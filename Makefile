@@ -23,7 +23,7 @@ check: $(VENV)/.dev  ## Lint, types, contracts and the tests without a control p
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(PYTEST) -m "not plane"
+	$(PYTEST) -n 2 --dist loadfile -m "not plane"
 
 .PHONY: format
 format: $(VENV)/.dev  ## Format, and fix what a linter can.
