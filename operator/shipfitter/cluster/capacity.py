@@ -104,7 +104,7 @@ class CapacityView:
 
     def _read(self, node: Body, gpu_node: Body | None) -> _Node:
         written = ((gpu_node or {}).get("status") or {}).get("observedAt")
-        observed = datetime.fromisoformat(written).timestamp() if written else float("inf")
+        observed = _seconds(written) if written else float("inf")
         slices = self._slices_of(str(node["metadata"]["name"]))
         seen = _Node(node, gpu_node, observed, stale=False, slices=slices, capacities=())
         seen.stale = _silent(seen, self._clock())
@@ -125,6 +125,13 @@ class CapacityView:
             )
             if each.devices or each.allocatable_gpus
         )
+
+
+def _seconds(written: str) -> float:
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:  # what an agent writes is not to be trusted
+        return 0.0
 
 
 def _silent(seen: _Node, now: float) -> bool:

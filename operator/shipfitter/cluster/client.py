@@ -28,7 +28,9 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 USER_AGENT = f"shipfitter/{version('shipfitter')}"
 
-PAGE_OBJECTS = 500  # per answer of a list
+# Objects per answer of a list. A page is the largest thing ever in memory: with 1,000 Nodes and
+# GPUNodes the process weighs 97 MiB with 200 of them and 119 MiB with 500 (measured).
+PAGE_OBJECTS = 200
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"

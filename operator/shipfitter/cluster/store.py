@@ -1,11 +1,13 @@
 """The trimmed objects of one kind, by key; older news never overwrites newer."""
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 GRAVES = 1000  # deletions remembered, against answers to our writes that arrive after them
 
@@ -58,7 +60,8 @@ class Store(Generic[T]):
             if version < self._newest(key):
                 return None
             self._newer_than_list.add(key)
-            return self._set(key, self._trim(raw), version)
+            value = self._read(key, raw)
+            return self._drop(key) if value is None else self._set(key, value, version)
 
     def remove(self, raw: Mapping[str, Any]) -> Change[T] | None:
         """The object is gone, unless a newer one of the same name is known already."""
@@ -80,8 +83,10 @@ class Store(Generic[T]):
 
     def add_listed(self, raw: Mapping[str, Any]) -> None:
         """One listed object, trimmed at once so that no page outlives its reading."""
-        if self._fresh is not None:
-            self._fresh[key_of(raw)] = (self._trim(raw), _version(raw))
+        key = key_of(raw)
+        value = self._read(key, raw)
+        if self._fresh is not None and value is not None:
+            self._fresh[key] = (value, _version(raw))
 
     def end_list(self, position: str) -> list[Change[T]]:
         """The list is in force; what was learnt while it was read is newer and stays."""
@@ -100,6 +105,14 @@ class Store(Generic[T]):
                 self._drop(key) for key in list(self._items) if key not in fresh and key not in keep
             ]
         return [change for change in changes if change is not None]
+
+    def _read(self, key: str, raw: Mapping[str, Any]) -> T | None:
+        """The trimmed object; None of one we cannot read: it must not hide all others."""
+        try:
+            return self._trim(raw)
+        except Exception:
+            log.exception("%s cannot be read and is left out", key)
+            return None
 
     def _newest(self, key: str) -> int:
         """The version below which news of a key is old; what no list showed is gone."""

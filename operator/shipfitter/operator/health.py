@@ -1,5 +1,6 @@
 """`/healthz`: the process turns and its watches live. `/readyz`: it has seen all and may act."""
 
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,8 +29,11 @@ class HealthServer:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its own name
                 """Probes come every few seconds; they are no news."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            daemon_threads = True
+
+        self._server = Server((host, port), Handler)
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="health", daemon=True
         )

@@ -193,13 +193,15 @@ def test_a_listener_that_fails_does_not_end_the_watch(api, client):
     watch.stop()
 
 
-def test_an_object_that_cannot_be_read_does_not_end_the_watch(api, watching):
+def test_an_object_that_cannot_be_read_hides_no_other(api, watching, caplog):
+    broken = api.put("gpunodes", {"metadata": {"name": "broken"}})
+    api.put("gpunodes", gpu_node("a"))
     watch, _ = watching()
     assert watch.synced.wait(5)
-    broken = api.put("gpunodes", {"metadata": {"name": "broken"}})
-    eventually(lambda: not watch.store.items())
+    assert watch.store.items() == {"a": 1}
+    assert "broken cannot be read and is left out" in caplog.text
     api.put("gpunodes", {**broken, "status": {"size": 9}})
-    eventually(lambda: watch.store.items() == {"broken": 9})
+    eventually(lambda: watch.store.items() == {"a": 1, "broken": 9})
 
 
 def test_what_a_write_returned_is_not_undone_by_an_older_event(api, client):
