@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from shipfitter.core.cache_specs import CacheKey
 from shipfitter.core.model import LayerFacts, LayerKind, ModelFacts
-from shipfitter.core.page_laws import PageLaw
-from shipfitter.core.releases import rules_for
+from shipfitter.core.page_laws import PageLaw, retained_tokens
 from shipfitter.core.versions import EngineVersion
 from shipfitter.errors import UnknownArchitectureError
 from shipfitter.units import ceil_div
@@ -93,7 +92,8 @@ def packed_cache(
             f"model {model.name}: packed caches are known for heads of {_HEAD_DIM} only"
         )
     version = key.version
-    groups = _groups(layers, version, _Window(key, in_flight_tokens))
+    kept = retained_tokens(model, key)
+    groups = _groups(layers, version, _Window(kept, in_flight_tokens))
     bytes_per_block = tuple(_pool_bytes(groups, layers, stage, version) for stage in stages)
     old_need = version < _NEED_OF_BLOCKS
     needed = tuple(_TUPLE_BYTES * _longest(groups, stage) for stage in stages)
@@ -109,17 +109,14 @@ def packed_cache(
 class _Window:
     """What a window keeps beside its own width."""
 
-    key: CacheKey
+    retained_tokens: int
     in_flight_tokens: int
 
     def law(self, block_tokens: int, window_tokens: int) -> PageLaw:
-        retained = 0
-        if rules_for(self.key.version).retains_lookahead:
-            retained = max(0, self.key.num_speculative_tokens - 1)
         return PageLaw(
             block_tokens=block_tokens,
             constant_pages=1,
-            cap_tokens=window_tokens - 1 + retained + self.in_flight_tokens,
+            cap_tokens=window_tokens - 1 + self.retained_tokens + self.in_flight_tokens,
             in_flight_tokens=self.in_flight_tokens,
         )
 

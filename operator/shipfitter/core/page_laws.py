@@ -58,7 +58,7 @@ def page_law(
     shards = key.decode_context_parallel_size
     match spec.kind:
         case LayerKind.SLIDING:
-            cap = spec.window_tokens - 1 + _retained_tokens(key) + in_flight_tokens
+            cap = spec.window_tokens - 1 + retained_tokens(model, key) + in_flight_tokens
             return PageLaw(
                 block_tokens=spec.block_tokens,
                 constant_pages=1,
@@ -80,11 +80,17 @@ def page_law(
             return PageLaw(block_tokens=spec.block_tokens, shards=shards)
 
 
-def _retained_tokens(key: CacheKey) -> int:
-    """Tokens kept behind the window for the drafter's prefill."""
-    if not rules_for(key.version).retains_lookahead:
+def retained_tokens(model: ModelFacts, key: CacheKey) -> int:
+    """Tokens kept behind the window for drafts of several modules, each one token further ahead.
+
+    Source: vLLM vllm/config/vllm.py num_prefill_lookahead_tokens, speculative.py
+    use_multi_module_mtp: a single module, however often it drafts, keeps none.
+    """
+    if not (rules_for(key.version).retains_lookahead and key.drafts_with_own_layers):
         return 0
-    return max(0, key.num_speculative_tokens - 1)
+    drafts = key.num_speculative_tokens
+    several = min(int(model.extra.get("num_mtp_layers", 0)), drafts) > 1
+    return drafts - 1 if several else 0
 
 
 def _state_law(spec: LayerSpec, model: ModelFacts, key: CacheKey) -> PageLaw:
