@@ -43,6 +43,12 @@ _EMPTY_EXCEPTIONS = re.compile(
     r"Engine process failed to start|CancelledError|SystemExit|KeyboardInterrupt"
 )
 _FLAG_FACTS = ("model", "tensor_parallel_size", "gpu_memory_utilization", "max_model_len")
+_READERS: tuple[tuple[Callable[[str], Mapping[str, Flag] | None], int, str], ...] = (
+    (configured_flags, 1, "withconfig:"),
+    (listed_flags, 2, "args:"),
+    (commanded_flags, 4, "vllm"),
+    (commanded_flags, 4, "--model"),
+)
 
 
 class Attempt:
@@ -106,13 +112,9 @@ class Attempt:
             self._stated.setdefault(name, []).append((rank, value))
 
     def _hear_flags(self, record: Record) -> None:
-        readers: tuple[tuple[Callable[[str], Mapping[str, Flag] | None], int], ...] = (
-            (configured_flags, 1),
-            (listed_flags, 2),
-        )
-        if not record.has_head:
-            readers = (*readers, (commanded_flags, 4))
-        for read, rank in readers:
+        for read, rank, needle in _READERS:
+            if needle not in record.masked or (read is commanded_flags and record.has_head):
+                continue
             found = next((flags for text in record.texts if (flags := read(text))), None)
             if found is None:
                 continue

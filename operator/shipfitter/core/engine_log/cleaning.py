@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from shipfitter.core.engine_log.needles import masked
+
 # Colours: real escapes, those a viewer printed as text, and those that lost their escape character.
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|\\x1b|\\u001b|\\033|\\e|#033|\u241b)\[[0-9;?]*[A-Za-z]|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
@@ -47,9 +49,10 @@ _PREFIXES = tuple(
 _BEGINS = re.compile(
     r"\s*(?:Traceback \(most recent|File \"|[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|"
     r"Refused)\b[^ ]*:? |(?:INFO|WARNING|ERROR|DEBUG):? +\S|\$ |```|#+ |\+[-=]{5}|\[[a-z_]+\.py:|"
-    r"During handling of|The above exception|\(\w+ pid=\d+\))|.*(?:\d+%\||it/s\]|s/it\])"
+    r"During handling of|The above exception|\(\w+ pid=\d+\))|.*(?:\d%\||it/s\]|s/it\])"
 )
 _LONGEST_PREFIX = 400
+_LINES_THAT_SHOW_PREFIXES = 4_000
 _LONGEST_WORD = 24  # that a line may lack to the width because the next word did not fit
 
 
@@ -65,6 +68,7 @@ class Record:
     speaker: str
     level: str
     texts: tuple[str, ...]
+    masked: str  # the likeliest reading, for looking up what may match
     own_length: int  # of the text: beyond it lies what may belong to no message at all
 
     @property
@@ -92,7 +96,7 @@ def records(text: str) -> tuple[Record, ...]:
     lines = tuple(_physical_lines(text))
     # Where a terminal broke lines, it broke them at the width of the longest.
     width = max((len(line) for line in lines), default=0)
-    prefixes = _common_prefixes(lines)
+    prefixes = _common_prefixes(lines[:_LINES_THAT_SHOW_PREFIXES])
     return tuple(_record(message, width) for message in _messages(lines, prefixes))
 
 
@@ -133,12 +137,12 @@ def _common_prefixes(lines: Iterable[str]) -> frozenset[str]:
     seen: Counter[str] = Counter()
     for line in lines:
         start = _HEAD.search(line[:_LONGEST_PREFIX]) or _SPEAKERS.search(line[:_LONGEST_PREFIX])
-        if start and start.start() > 0:
-            seen[_masked(line[: start.start()])] += 1
+        if start and line[: start.start()].strip():
+            seen[_shape(line[: start.start()])] += 1
     return frozenset(shape for shape, times in seen.items() if times > 1)
 
 
-def _masked(text: str) -> str:
+def _shape(text: str) -> str:
     return re.sub(r"\d", "0", text)
 
 
@@ -176,7 +180,7 @@ def _pieces(line: str, prefixes: frozenset[str]) -> Iterator[tuple[str, str, str
 
 def _without_prefixes(text: str, prefixes: frozenset[str]) -> str:
     for prefix in prefixes:
-        if len(text) >= len(prefix) and _masked(text[: len(prefix)]) == prefix:
+        if len(text) >= len(prefix) and _shape(text[: len(prefix)]) == prefix:
             text = text[len(prefix) :]
             break
     for _ in range(4):
@@ -202,4 +206,4 @@ def _record(message: _Message, width: int) -> Record:
     texts = tuple(dict.fromkeys(readings)) if len(parts) > 1 else (parts[0],)
     looks_wrapped = message.lines[0][1] >= width - _LONGEST_WORD
     own_length = len(texts[0]) if looks_wrapped else len(parts[0])
-    return Record(message.speaker, message.level, texts, own_length)
+    return Record(message.speaker, message.level, texts, masked(texts[0]), own_length)

@@ -7,6 +7,9 @@ from shipfitter.core.engine_log.cleaning import Record
 from shipfitter.core.engine_log.line import Line
 from shipfitter.core.engine_log.lines_memory import MEMORY_LINES
 from shipfitter.core.engine_log.lines_run import RUN_LINES
+from shipfitter.core.engine_log.needles import finder
+
+_lines_in = finder((*MEMORY_LINES, *RUN_LINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +24,7 @@ class Statement:
 
 def statements(record: Record) -> Iterator[Statement]:
     """Every fact that a message states."""
-    unspaced = record.texts[0].replace(" ", "")
-    for line in (*MEMORY_LINES, *RUN_LINES):
-        if line.needle not in unspaced:
-            continue
+    for line in _lines_in(record.masked):
         for text in record.texts:
             found = tuple(_found(line, text))
             if found:

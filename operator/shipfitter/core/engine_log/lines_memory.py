@@ -190,8 +190,8 @@ MEMORY_LINES: tuple[Line, ...] = (
     ),
     line(
         "for consumed memory",
-        r"(?P<activation_peak_gib><N>)<G> for peak activation, and (?P<cudagraph_gib><N>)<G> for "
-        r"CUDAGraph memory",
+        r"(?<![\d.])(?P<activation_peak_gib><N>)<G> for peak activation, and "
+        r"(?P<cudagraph_gib><N>)<G> for CUDAGraph memory",
         "0.27 to 0.33 v1/worker/gpu_worker.py; the peak includes the estimate of the graphs",
         rank=2,
     ),

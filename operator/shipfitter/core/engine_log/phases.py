@@ -5,9 +5,11 @@ Source: vLLM v1/worker/gpu_worker.py, v1/engine/core.py; worker/worker.py before
 """
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum
 
 from shipfitter.core.engine_log.cleaning import Record
+from shipfitter.core.engine_log.needles import finder, masked
 from shipfitter.core.refusals import Refusal
 
 
@@ -24,36 +26,47 @@ class Phase(IntEnum):
     SERVING = 7
 
 
-# A line that is said when a phase begins. Source: the same files, 0.6 to 0.33.
-_MARKS: tuple[tuple[Phase, str, re.Pattern[str]], ...] = tuple(
-    (phase, needle, re.compile(pattern))
-    for phase, needle, pattern in (
-        (Phase.LOADING, "to load model", r"Starting to load model"),
-        (Phase.LOADING, "checkpoint shards", r"Loading [\w ]*checkpoint shards"),
-        (Phase.PROFILING, "took", r"(?:Model loading|Loading model weights) took"),
-        (Phase.CACHING, "KV cache memory", r"Available KV cache memory"),
-        (Phase.CACHING, "reserved for KV Cache", r"reserved for KV Cache is"),
-        (Phase.CAPTURING, "KV cache size", r"KV cache size: \d"),
-        (Phase.CAPTURING, "blocks:", r"# \w+ blocks: \d"),
-        (Phase.CAPTURING, "Maximum concurrency", r"Maximum concurrency for"),
-        (Phase.CAPTURING, "Capturing", r"Capturing (?:cuda|CUDA)[ \w]*graph|Capturing the model"),
-        (Phase.WARMING, "Graph capturing finished", r"Graph capturing finished"),
-        (Phase.WARMING, "kv cache memory in use", r"Current kv cache memory in use is"),
-        (Phase.INITIALIZED, "init engine", r"init engine \(profile"),
-        (Phase.SERVING, "Starting vLLM", r"Starting vLLM (?:API )?server(?: \d+)? on"),
-        (Phase.SERVING, "startup complete", r"Application startup complete"),
-        (Phase.SERVING, "Uvicorn running", r"Uvicorn running on"),
-        (Phase.SERVING, "throughput", r"Avg (?:prompt|generation) throughput"),
-        (Phase.SERVING, "200 OK", r'"(?:GET|POST) /\S* HTTP/[\d.]+" 200'),
-        (Phase.SERVING, "Available routes", r"Available routes are"),
-        (Phase.SERVING, "Processed prompts", r"Processed prompts: +\d+%"),  # of an offline run
-    )
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A line that is said when a phase begins."""
+
+    phase: Phase
+    needle: str
+    pattern: re.Pattern[str]
+
+
+def _mark(phase: Phase, needle: str, pattern: str) -> _Mark:
+    return _Mark(phase, masked(needle), re.compile(pattern))
+
+
+# Source: the same files, 0.6 to 0.33.
+_MARKS = (
+    _mark(Phase.LOADING, "to load model", r"Starting to load model"),
+    _mark(Phase.LOADING, "checkpoint shards", r"Loading [\w ]*checkpoint shards"),
+    _mark(Phase.PROFILING, "took", r"(?:Model loading|Loading model weights) took"),
+    _mark(Phase.CACHING, "KV cache memory", r"Available KV cache memory"),
+    _mark(Phase.CACHING, "reserved for KV Cache", r"reserved for KV Cache is"),
+    _mark(Phase.CAPTURING, "KV cache size", r"KV cache size: \d"),
+    _mark(Phase.CAPTURING, "blocks:", r"# \w+ blocks: \d"),
+    _mark(Phase.CAPTURING, "Maximum concurrency", r"Maximum concurrency for"),
+    _mark(Phase.CAPTURING, "Capturing", r"Capturing (?:cuda|CUDA)[ \w]*graph|Capturing the model"),
+    _mark(Phase.WARMING, "Graph capturing finished", r"Graph capturing finished"),
+    _mark(Phase.WARMING, "kv cache memory in use", r"Current kv cache memory in use is"),
+    _mark(Phase.INITIALIZED, "init engine", r"init engine \(profile"),
+    _mark(Phase.SERVING, "Starting vLLM", r"Starting vLLM (?:API )?server(?: \d+)? on"),
+    _mark(Phase.SERVING, "startup complete", r"Application startup complete"),
+    _mark(Phase.SERVING, "Uvicorn running", r"Uvicorn running on"),
+    _mark(Phase.SERVING, "throughput", r"Avg (?:prompt|generation) throughput"),
+    _mark(Phase.SERVING, "200 OK", r'"(?:GET|POST) /\S* HTTP/[\d.]+" 200'),
+    _mark(Phase.SERVING, "Available routes", r"Available routes are"),
+    _mark(Phase.SERVING, "Processed prompts", r"Processed prompts: +\d+%"),  # of an offline run
 )
+_marks_in = finder(_MARKS)
 BEGINNINGS = re.compile(
     r"vLLM (?:API )?server version|█\s+version v?\d|Initializing an? (?:V\d )?LLM engine \("
 )
 
-_FRAME = re.compile(r'File "[^"\n]*?(\w+\.py\w?)", line \d+, in (\w+)')
+_FRAME = re.compile(r'File "[^"\n]{0,300}?(\w{1,100}\.py\w?)", line \d+, in (\w+)')
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
 # Functions that only run in one phase; the later one decides where several lie in one traceback,
 # but a profile run may execute the model, and captures graphs to measure them (from 0.29 on).
@@ -119,16 +132,18 @@ _BY_PHASE = {
 
 def phase_begun(record: Record) -> Phase | None:
     """The furthest phase whose beginning this message tells."""
-    begun = [
-        phase
-        for phase, needle, pattern in _MARKS
-        if any(needle in text and pattern.search(text) for text in record.texts)
-    ]
+    begun = (
+        mark.phase
+        for mark in _marks_in(record.masked)
+        if any(mark.pattern.search(text) for text in record.texts)
+    )
     return max(begun, default=None)
 
 
 def begins_start(record: Record) -> bool:
     """Whether an engine introduces itself here."""
+    if "version" not in record.masked and "llmengine(" not in record.masked:
+        return False
     return any(BEGINNINGS.search(text) for text in record.texts)
 
 

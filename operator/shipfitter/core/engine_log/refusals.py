@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shipfitter.core.engine_log.cleaning import Record
+from shipfitter.core.engine_log.needles import finder
 from shipfitter.core.engine_log.refusals_configuration import CONFIGURATION
 from shipfitter.core.engine_log.refusals_machine import MACHINE
 from shipfitter.core.engine_log.refusals_memory import MEMORY
@@ -12,6 +13,8 @@ from shipfitter.core.engine_log.sentences import OUT_OF_MEMORY, Sentence
 from shipfitter.core.refusals import Refusal
 
 __all__ = ["OUT_OF_MEMORY", "Said", "sentences"]
+
+_sentences_in = finder((*MEMORY, *CONFIGURATION, *MACHINE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,8 @@ class Said:
 
 def sentences(record: Record) -> Iterator[Said]:
     """Every sentence of refusal in a message."""
-    unspaced = record.text.lower().replace(" ", "")
-    for sentence in (*MEMORY, *CONFIGURATION, *MACHINE):
-        if sentence.needle in unspaced:
-            yield from _found(sentence, record)
+    for sentence in _sentences_in(record.masked):
+        yield from _found(sentence, record)
 
 
 def _found(sentence: Sentence, record: Record) -> Iterator[Said]:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from shipfitter.core.engine_log.needles import masked
 from shipfitter.core.refusals import Refusal
 
 OUT_OF_MEMORY = "OutOfMemory"  # which one, the place in the start decides
@@ -13,7 +14,7 @@ class Sentence:
     """Groups of the pattern name fields of EngineRefusal."""
 
     kind: Refusal | str
-    needle: str  # a part that never changes, in lower case and without spaces: looked for first
+    needle: str  # a part that never changes, masked
     pattern: re.Pattern[str]
 
 
@@ -24,4 +25,4 @@ _SIZE = r"\d+(?:\.\d+)?\s*(?:bytes|[KMGT]i?B)"
 def say(kind: Refusal | str, needle: str, pattern: str) -> Sentence:
     """A row of a table; <N> stands for a number, <SIZE> for one with its unit, a space for any."""
     spaced = pattern.replace("<N>", _NUMBER).replace("<SIZE>", _SIZE).replace(" ", r"\s+")
-    return Sentence(kind, needle.lower().replace(" ", ""), re.compile(spaced, re.IGNORECASE))
+    return Sentence(kind, masked(needle), re.compile(spaced, re.IGNORECASE))

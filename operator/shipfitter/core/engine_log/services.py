@@ -15,10 +15,11 @@ def separate_services(text: str) -> tuple[str, ...]:
     Pods of one engine over several nodes stay together: only the first of them introduces itself.
     """
     lines: defaultdict[str, list[str]] = defaultdict(list)
+    speaking = ""  # a line without a name goes on with the one before it
     for line in _COLOUR.sub("", text).splitlines():
-        named = _NAMED.match(line)
-        if named:
-            lines[named["service"] or named["pod"]].append(line)
+        if named := _NAMED.match(line):
+            speaking = named["service"] or named["pod"]
+        lines[speaking].append(line)
     texts = tuple("\n".join(said) for said in lines.values())
     engines = tuple(said for said in texts if BEGINNINGS.search(said))
     return engines if len(engines) > 1 else ()
