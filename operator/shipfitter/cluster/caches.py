@@ -96,9 +96,10 @@ class Caches:
                 trim.own_object,
                 namespace=place,
                 selector=kinds.OWNER_LABEL,
+                optional=kind is kinds.CLAIM_TEMPLATE,
                 on_change=self._own_changed,
             )
-            for kind in (kinds.SERVICE, kinds.DISRUPTION_BUDGET)
+            for kind in (kinds.SERVICE, kinds.DISRUPTION_BUDGET, kinds.CLAIM_TEMPLATE)
             for place in places
         ]
         self.jobs: list[Watch[OwnJob]] = [
@@ -155,6 +156,17 @@ class Caches:
     def own_pods(self) -> list[OwnPod]:
         """All pods of ours."""
         return [pod for watch in self.pods for pod in watch.store.items().values()]
+
+    def own_claim_templates(self, key: Key) -> list[OwnObject]:
+        """The claim templates of one deployment, by name."""
+        found = [
+            each
+            for watch in self.objects
+            if watch.kind == kinds.CLAIM_TEMPLATE
+            for each in watch.store.items().values()
+            if (each.namespace, each.owner) == key
+        ]
+        return sorted(found, key=lambda each: each.name)
 
     def own_workloads(self) -> list[OwnWorkload]:
         """All Deployments of ours."""

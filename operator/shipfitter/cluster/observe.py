@@ -70,6 +70,7 @@ class Observer:
             ),
             claim_access_modes=own.claim_access_modes,
             disruption_budget_uid=budget.uid if budget else "",
+            claim_templates={each.name: each.uid for each in self.caches.own_claim_templates(key)},
             settings=self.settings,
         )
 
@@ -91,7 +92,8 @@ class Observer:
         """Nodes with all that is held or promised on them, but for this deployment's promises."""
         used = _together(self.foreign.known(), ledger.held(pods))
         others = self.promises.over(self.caches.own_workloads(), but_for=key)
-        return ledger.charge(self.caches.capacity.nodes(used), ledger.claims(others, pods))
+        nodes = self.caches.capacity.nodes(used, self.caches.taken_devices())
+        return ledger.charge(nodes, ledger.claims(others, pods))
 
     def _may_have_some(self, key: Key, body: Mapping[str, Any]) -> bool:
         """False for a deployment we never told anything about and see no workload of."""

@@ -8,7 +8,7 @@ from sys import intern
 from typing import Any
 
 from shipfitter.cluster.gpu_requests import gpu_requests
-from shipfitter.cluster.kinds import OWNER_LABEL, VARIANT_LABEL
+from shipfitter.cluster.kinds import CLAIMS_ANNOTATION, OWNER_LABEL, VARIANT_LABEL
 
 NODE_FIELDS = ("allocatable", "capacity", "nodeInfo")
 
@@ -104,7 +104,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         phase=intern(status.get("phase") or "Pending"),
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         node=intern(spec.get("nodeName") or ""),
-        gpus=gpu_requests(spec),
+        gpus=_gpus(metadata, spec),
         unschedulable_since=(scheduled.get("lastTransitionTime") or "") if waits else "",
         template_hash=labels.get("pod-template-hash", ""),
         restarts=int(main.get("restartCount") or 0),
@@ -116,6 +116,13 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         created=metadata.get("creationTimestamp") or "",
         ended_reason=last.get("reason") or "",
     )
+
+
+def _gpus(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, int]:
+    """Devices a pod of ours takes: by its requests, or by what we wrote of its claims."""
+    written = (metadata.get("annotations") or {}).get(CLAIMS_ANNOTATION, "")
+    name, _, count = str(written).rpartition("=")
+    return {intern(name): int(count)} if name and count.isdecimal() else gpu_requests(spec)
 
 
 def _main_container(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -167,7 +174,7 @@ def own_workload(raw: Mapping[str, Any]) -> OwnWorkload:
         owner=labels.get(OWNER_LABEL, ""),
         variant=labels.get(VARIANT_LABEL, ""),
         replicas=int(spec.get("replicas", 1)),
-        gpus=gpu_requests(pod),
+        gpus=_gpus(spec["template"].get("metadata") or {}, pod),
         node_selector=pod.get("nodeSelector") or {},
         node_affinity=tuple(required.get("nodeSelectorTerms") or ()),
         wish=wish_digest(raw),

@@ -72,6 +72,7 @@ class Intent:
     tensor_parallel_size: int | None = None
     kv_cache_dtype: str = "auto"  # auto | fp8 | Any
     allow_shared: bool = False
+    elsewhere: str = ""  # where no pool is usable: what would make one so
     engine: EngineSettings = field(default_factory=EngineSettings.latest)  # what is set is pinned
     bounds: tuple[Bound, ...] = ()  # what engines of this deployment refused
     learnt: Mapping[CalibrationKey, Learning] = field(default_factory=dict)

@@ -75,7 +75,10 @@ def no_fit(intent: Intent, pools: tuple[Pool, ...]) -> NoFit:
 
 def _nothing_usable(intent: Intent, pools: tuple[Pool, ...]) -> str:
     if not pools:
-        return "the cluster offers no GPU: no ready node has one that an agent or a label describes"
+        return intent.elsewhere or (
+            "the cluster offers no GPU: no ready node has one that an agent, a ResourceSlice or a "
+            "label describes"
+        )
     here = ", ".join(sorted({pool.product for pool in pools}))
     shared = [pool for pool in pools if pool.sharing != "none"]
     if shared and not intent.allow_shared and len(shared) == len(pools):

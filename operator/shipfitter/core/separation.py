@@ -82,11 +82,13 @@ def _does_as_well(larger: NodeGroup, smaller: NodeGroup) -> bool:
     """Whether an engine sized for the smaller GPUs works on the larger ones: whole and as able."""
     whole = all(found.sharing == "none" and not found.mig_profile for found in larger.classes)
     least, most = _capabilities(larger), _capabilities(smaller)
-    return whole and None not in least | most and min(least) >= max(most)  # type: ignore[type-var]
+    return whole and bool(least and most) and min(least) >= max(most)
 
 
-def _capabilities(group: NodeGroup) -> set[tuple[int, int] | None]:
-    return {device.compute_capability for node in group.nodes for device in usable_devices(node)}
+def _capabilities(group: NodeGroup) -> set[tuple[int, int]]:
+    """Those of all its GPUs; none where one is not known."""
+    found = {device.compute_capability for node in group.nodes for device in usable_devices(node)}
+    return set() if None in found else {each for each in found if each}
 
 
 def _stand_in(one: NodeGroup, other: NodeGroup) -> bool:

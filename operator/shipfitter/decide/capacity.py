@@ -28,6 +28,26 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
     )
 
 
+def elsewhere(resource: ModelDeployment, world: World) -> str:
+    """What to say where GPUs are there, but only for the other way to ask for them."""
+    allocation = resource.spec.gpus.allocation
+    if not any(node.devices for node in world.nodes):
+        return ""
+    if allocation is Allocation.DRA:
+        if any(node.by_claim for node in world.nodes):
+            return ""
+        return (
+            "no node publishes its GPUs as ResourceSlices, so no claim can take one: "
+            "set spec.gpus.allocation to DevicePlugin"
+        )
+    if not all(node.by_claim for node in world.nodes if node.devices):
+        return ""
+    return (
+        "all GPUs here are handed out by claims alone: set spec.gpus.allocation to DRA, or let a "
+        "DeviceClass stand for nvidia.com/gpu (extendedResourceName)"
+    )
+
+
 def _usable(resource: ModelDeployment, node: NodeCapacity) -> bool:
     if node.by_claim != (resource.spec.gpus.allocation is Allocation.DRA):
         return False

@@ -11,7 +11,7 @@ from shipfitter.core.engines import EngineVersion
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
-from shipfitter.decide.capacity import pools_for, stranded
+from shipfitter.decide.capacity import elsewhere, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
@@ -114,7 +114,10 @@ def _decided(case: Case) -> Outcome:
     inputs = inputs_hash(resource, facts=facts, image=engine.image)
     recovery = Recovery.of(prior.status.get("recovery"), inputs)
     intent = replace(
-        intent_of(resource, engine.version, models), bounds=recovery.bounds, learnt=world.learnt
+        intent_of(resource, engine.version, models),
+        bounds=recovery.bounds,
+        learnt=world.learnt,
+        elsewhere=elsewhere(resource, world),
     )
     pools = pools_for(resource, world)
     kept = read_plan(prior.plan, dict(models)) if prior.inputs_hash == inputs else None

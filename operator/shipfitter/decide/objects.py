@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.api.model_deployment import Allocation, ModelDeployment
 from shipfitter.api.storage_rules import MANY, binds_to_one_node
 from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
@@ -18,6 +18,7 @@ from shipfitter.decide.rollout import (
     takeover,
 )
 from shipfitter.decide.world import Apply, Delete, LiveWorkload, World
+from shipfitter.render.claim_template import claim_template
 from shipfitter.render.config_map import logging_config_map
 from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
 from shipfitter.render.disruption import disruption_budget
@@ -79,6 +80,8 @@ def manifests(
         Apply(manifest=logging_config_map(resource)),
         Apply(manifest=service(resource)),
     ]
+    if resource.spec.gpus.allocation is Allocation.DRA:
+        applies.append(Apply(manifest=claim_template(resource, sizing)))
     budget = disruption_budget(resource)
     deletes = [_delete(workload) for workload in moves.finished]
     if budget is not None:
@@ -116,6 +119,8 @@ def manifests(
         or _unready(world, wanted, resource.spec.replicas)
         or (live is not None and not rolled_out(live))
     )
+    if not rolling:  # until then a pod of the earlier template may have to be made anew
+        deletes += _unused_claim_templates(world, applies)
     return Written(
         applies=tuple(applies),
         deletes=tuple(deletes),
@@ -124,6 +129,16 @@ def manifests(
         rolling=rolling,
         look_again_seconds=ROLLING_LOOK_SECONDS if rolling else None,
     )
+
+
+def _unused_claim_templates(world: World, applies: list[Apply]) -> list[Delete]:
+    kind = "ResourceClaimTemplate"
+    used = {a.manifest["metadata"]["name"] for a in applies if a.manifest["kind"] == kind}
+    return [
+        Delete(api_version="resource.k8s.io/v1", kind=kind, name=name, uid=uid)
+        for name, uid in world.claim_templates.items()
+        if name not in used
+    ]
 
 
 def _carries(live: LiveWorkload, record: Mapping[str, Any]) -> bool:
@@ -146,7 +161,10 @@ def _room(world: World, sizing: Sizing) -> bool:
     return any(
         node.allocatable_gpus - node.used_gpus >= sizing.gpus_per_replica
         for node in world.nodes
-        if node.name in members and node.ready and node.schedulable
+        if node.name in members
+        and node.resource_name == sizing.pool.resource_name
+        and node.ready
+        and node.schedulable
     )
 
 

@@ -53,6 +53,7 @@ class World:
     learnt: Mapping[CalibrationKey, Learning] = field(default_factory=dict)
     claim_access_modes: tuple[str, ...] | None = None  # of the cache claim, where it exists
     disruption_budget_uid: str = ""  # of the one that exists
+    claim_templates: Mapping[str, str] = field(default_factory=dict)  # of this deployment: uids
     settings: Settings = field(default_factory=Settings)
 
 

@@ -1,12 +1,18 @@
-"""Dynamic resource allocation: a claim template that asks for GPUs by what they can do."""
+"""Dynamic resource allocation: a claim template that asks for GPUs by what they are.
+
+A selector that fails on any device keeps the pod from being scheduled at all, so every fact is
+asked for before it is used: GPUs with unified memory publish none.
+"""
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.core.gpus import resolve_product
 from shipfitter.core.plan import Sizing
-from shipfitter.render.labels import owned_metadata
+from shipfitter.render.labels import common_labels, owned_metadata
 from shipfitter.render.variant import gpus_per_pod
 
 CLAIM_NAME = "gpus"
@@ -25,7 +31,10 @@ def claim_template(
         "metadata": owned_metadata(
             resource, claim_template_name(resource, sizing, device_class=device_class)
         ),
-        "spec": {"spec": _claim(sizing, device_class)},
+        "spec": {
+            "metadata": {"labels": common_labels(resource)},
+            "spec": _claim(sizing, device_class),
+        },
     }
 
 
@@ -58,17 +67,28 @@ def _claim(sizing: Sizing, device_class: str) -> dict[str, Any]:
 
 
 def _expression(sizing: Sizing) -> str:
-    """At least the planned memory and compute capability, and the planned MIG profile."""
+    """The planned product, its memory and compute capability, and the planned MIG profile."""
     pool = sizing.pool
     device = f"device.attributes['{DRIVER}']"
-    total_bytes = pool.nominal_bytes or pool.total_bytes
-    tests = [
-        f"device.capacity['{DRIVER}'].memory.compareTo(quantity('{total_bytes * 97 // 100}')) >= 0"
-    ]
+    tests = [f"has({device}.productName)", _is_product(f"{device}.productName", pool.product)]
+    if not pool.unified:
+        total_bytes = (pool.nominal_bytes or pool.total_bytes) * 97 // 100
+        memory = f"device.capacity['{DRIVER}'].memory"
+        tests += [f"has({memory})", f"{memory}.compareTo(quantity('{total_bytes}')) >= 0"]
     if pool.compute_capability is not None:
         major, minor = pool.compute_capability
+        capability = f"{device}.cudaComputeCapability"
         least = f"semver('{major}.{minor}.0')"
-        tests.append(f"{device}.cudaComputeCapability.compareTo({least}) >= 0")
+        tests += [f"has({capability})", f"{capability}.compareTo({least}) >= 0"]
     if pool.mig_profile:
-        tests.append(f"{device}.profile == '{pool.mig_profile}'")
+        tests += [f"has({device}.profile)", f"{device}.profile == '{pool.mig_profile}'"]
     return " && ".join(tests)
+
+
+def _is_product(name: str, product: str) -> str:
+    """The name the driver gives the product: words that a label joins by dashes."""
+    row = resolve_product(product)
+    if row is not None and row.product == product:
+        return f"{name} == '{row.aliases[0]}'"
+    pattern = re.escape(product).replace("\\-", "[- ]")
+    return f"{name}.matches(r'^{pattern}$')"

@@ -10,6 +10,7 @@ VARIANT_LABEL = "shipfitter.dev/variant"
 SERVES_LABEL = "shipfitter.dev/serves"
 INPUTS_ANNOTATION = "shipfitter.dev/inputs-hash"
 PLAN_ANNOTATION = "shipfitter.dev/plan"
+CLAIMS_ANNOTATION = "shipfitter.dev/claims"  # what a pod's claims take, as our ledger counts it
 
 
 # A queue of Kueue's is named by a label on the workload; its admission copies it to the pods.

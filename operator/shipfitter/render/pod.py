@@ -9,11 +9,17 @@ from shipfitter.render.args import COMMAND, ENGINE_PORT, drain_seconds, engine_a
 from shipfitter.render.claim_template import CLAIM_NAME, claim_template_name
 from shipfitter.render.config_map import TERMINATION_PATH
 from shipfitter.render.environment import environment
-from shipfitter.render.labels import SERVES_LABEL, VARIANT_LABEL, common_labels
+from shipfitter.render.labels import (
+    CLAIMS_ANNOTATION,
+    SERVES_LABEL,
+    VARIANT_LABEL,
+    common_labels,
+)
 from shipfitter.render.overlay import overlaid
 from shipfitter.render.placement import placement
 from shipfitter.render.resources import engine_resources
 from shipfitter.render.startup import PRE_STOP_SECONDS, grace_seconds, probes
+from shipfitter.render.variant import gpus_per_pod
 from shipfitter.render.volumes import downloads, volume_mounts, volumes
 
 
@@ -27,8 +33,12 @@ def pod_template(
 ) -> dict[str, Any]:
     """The template of a pod that serves, with the user's overlay on top."""
     labels = {**common_labels(resource), VARIANT_LABEL: variant, SERVES_LABEL: "true"}
+    metadata: dict[str, Any] = {"labels": labels}
+    if resource.spec.gpus.allocation is Allocation.DRA:
+        taken = f"{sizing.pool.resource_name}={gpus_per_pod(sizing)}"
+        metadata["annotations"] = {CLAIMS_ANNOTATION: taken}
     template = {
-        "metadata": {"labels": labels},
+        "metadata": metadata,
         "spec": _pod_spec(resource, sizing, image=image, hub_endpoint=hub_endpoint),
     }
     return overlaid(template, resource.spec.template)

@@ -220,3 +220,23 @@ def workload_with(**changes):
 )
 def test_what_is_news_of_a_workload(changes, want_same):
     assert (workload_with(**changes) == workload_with()) is want_same
+
+
+@pytest.mark.parametrize(
+    ("annotations", "want"),
+    [
+        pytest.param(
+            {"shipfitter.dev/claims": "gpu.nvidia.com/NVIDIA-L40S=2"},
+            {"gpu.nvidia.com/NVIDIA-L40S": 2},
+            id="by its claims",
+        ),
+        pytest.param({"shipfitter.dev/claims": "nonsense"}, {}, id="what nobody wrote so"),
+        pytest.param({}, {}, id="a pod without GPUs"),
+    ],
+)
+def test_what_a_pod_takes_by_claims(annotations, want):
+    raw = copy.deepcopy(POD)
+    raw["metadata"]["annotations"] = annotations
+    for container in raw["spec"]["containers"]:
+        container.pop("resources", None)
+    assert trim.own_pod(raw).gpus == want

@@ -249,6 +249,40 @@ def test_a_claim_asks_for_what_was_planned():
     assert more != claim_template_name(of, planned), "its spec cannot change, so its name does"
 
 
+@pytest.mark.parametrize(
+    ("pool", "want", "not_wanted"),
+    [
+        pytest.param(
+            {"product": "NVIDIA-H100-80GB-HBM3"},
+            "productName == 'NVIDIA H100 80GB HBM3'",
+            "matches",
+            id="a product of the catalogue, as its driver writes it",
+        ),
+        pytest.param(
+            {"product": "NVIDIA-X900.2-80GB"},
+            r"productName.matches(r'^NVIDIA[- ]X900\.2[- ]80GB$')",
+            "==",
+            id="one nobody knows: any of the names its label may stand for",
+        ),
+        pytest.param(
+            {"product": "NVIDIA-GB10", "unified": True},
+            "productName == 'NVIDIA GB10'",
+            "memory",
+            id="unified memory is published by nobody",
+        ),
+    ],
+)
+def test_a_claim_is_for_the_planned_product(pool, want, not_wanted):
+    (request,) = claim_template(resource(), sizing(pool=pool))["spec"]["spec"]["devices"][
+        "requests"
+    ]
+    expression = request["exactly"]["selectors"][0]["cel"]["expression"]
+    assert want in expression
+    assert not_wanted not in expression
+    for fact in ("productName", "cudaComputeCapability"):
+        assert f"has(device.attributes['gpu.nvidia.com'].{fact})" in expression
+
+
 def test_a_claim_for_a_mig_device():
     planned = sizing(pool={"mig_profile": "3g.40gb", "compute_capability": None})
     (request,) = claim_template(resource(), planned)["spec"]["spec"]["devices"]["requests"]
