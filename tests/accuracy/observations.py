@@ -91,12 +91,15 @@ def gpu_of(row: Observation) -> Gpu | None:
     if product is None and row.total_gib is None:
         return None
     total = round(row.total_gib * GIB) if row.total_gib else 0
+    free = row.seen.get("free_gib")  # before the engine took anything, as the log says
+    free_bytes = None if free is None else round(free * GIB)
     if product is None:
         return Gpu(
             product=row.card,
             total_bytes=total,
             nominal_bytes=round(total * NVML_OF_CUDA_TOTAL),
             compute_capability=row.capability,
+            free_bytes=free_bytes,
         )
     return Gpu(
         product=product.product,
@@ -104,6 +107,7 @@ def gpu_of(row: Observation) -> Gpu | None:
         nominal_bytes=product.nominal_bytes,
         compute_capability=product.compute_capability,
         nvlink=product.nvlink,
+        free_bytes=free_bytes,
     )
 
 

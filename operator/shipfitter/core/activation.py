@@ -13,7 +13,7 @@ from shipfitter.core.forward import ForwardShape, forward_shape, latent_rows
 from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.rules import CompileBlock
-from shipfitter.core.sampler import sampler_bytes, vocabulary_entries
+from shipfitter.core.sampler import other_sampler_bytes, sampler_bytes, vocabulary_entries
 
 _NOTHING = Estimate(low=0, point=0, high=0)
 
@@ -26,14 +26,21 @@ class Activation:
     sampler_bytes: Estimate
     compile_bytes: Estimate  # of a cold compile cache, less the experts' workspace
     encoder_bytes: Estimate
+    other_sampler_bytes: Estimate | None  # what may sample instead
     workspace_bytes: int  # the experts' workspace: persistent, not in the peak
 
     @property
     def peak(self) -> Estimate:
         """The largest candidate."""
-        return largest_of(
-            (self.forward_bytes, self.sampler_bytes, self.compile_bytes, self.encoder_bytes)
-        )
+        return self._largest(self.sampler_bytes)
+
+    @property
+    def other_peak(self) -> Estimate:
+        """The largest where the other sampler runs; the same where none may."""
+        return self._largest(self.other_sampler_bytes or self.sampler_bytes)
+
+    def _largest(self, sampler: Estimate) -> Estimate:
+        return largest_of((self.forward_bytes, sampler, self.compile_bytes, self.encoder_bytes))
 
 
 def activation(
@@ -55,13 +62,13 @@ def activation(
     transient_bytes = 0
     if not _keeps_workspace(model, settings, gpu):
         workspace_bytes, transient_bytes = 0, workspace_bytes
+    dtype_bytes = model_dtype_bytes(model)
+    sampled = sampler_bytes(model, settings, dtype_bytes)
+    other = other_sampler_bytes(model, settings, dtype_bytes)
     return Activation(
         forward_bytes=together(_forward(shape, model, settings, tokens, transient_bytes), kept),
-        sampler_bytes=(
-            together(sampler_bytes(model, settings, model_dtype_bytes(model)), kept)
-            if last_stage
-            else _NOTHING
-        ),
+        sampler_bytes=together(sampled, kept) if last_stage else _NOTHING,
+        other_sampler_bytes=together(other, kept) if other and last_stage else None,
         compile_bytes=(
             _compile_block(model, settings, tokens, workspace_bytes) if first_stage else _NOTHING
         ),

@@ -17,10 +17,10 @@ _NOTHING = Estimate(low=0, point=0, high=0)
 
 # A patch at the peak of a tower's MLP holds its own width and the inner ones; a gated tower also
 # rotates queries and keys in float32. Measured: within 0.3 GiB in five starts of Qwen3.5 to 3.8
-# (16,384 tokens of one image, 1.3 GiB), 15 GiB for Qwen2.5-VL's longest video, 4.4 for dots.ocr,
-# and half of the estimate in two starts.
+# (16,384 tokens of one image, 1.3 GiB), half of it in two, half as much again in two; of gated
+# towers 15 GiB for Qwen2.5-VL's longest video and 4.4 for dots.ocr.
 _ROTARY_WIDTHS = 7
-LOW_PERCENT, HIGH_PERCENT = 25, 200
+LOW_PERCENT, HIGH_PERCENT, HIGH_PERCENT_GATED = 25, 150, 200
 _DEFAULT_TOWER = {"tower_width": 1152, "tower_inner": 2 * 4304, "tower_patches_per_token": 4}
 
 # Tokens of the largest item by default, where one can be larger than a batch: logged as the
@@ -64,11 +64,12 @@ def encoder_peak(model: ModelFacts, settings: EngineSettings) -> EncoderPeak:
     row_bytes = model.hidden_size * (1 + int(model.extra.get("deepstack_levels", 0)))
     kept = rows * row_bytes * model_dtype_bytes(model)
     working = tokens * _bytes_per_token(model)
+    high = HIGH_PERCENT_GATED if model.extra.get("tower_gated") else HIGH_PERCENT
     return EncoderPeak(
         peak=Estimate(
             low=working * LOW_PERCENT // 100 + kept,
             point=working + kept,
-            high=working * HIGH_PERCENT // 100 + kept,
+            high=working * high // 100 + kept,
         ),
         # Less where a checkpoint's processor takes smaller items than its class.
         kept=Estimate.around(kept, low_percent=LOW_PERCENT, high_percent=100),

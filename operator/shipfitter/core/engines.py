@@ -197,7 +197,7 @@ def _batch_sizes(
         tokens = tier.max_num_batched_tokens
         if not settings.enable_chunked_prefill:
             tokens = max(tokens, length)
-        elif rules.legacy_engine and (length <= _LEGACY_CHUNKED_FROM or _never_chunked(model)):
+        elif rules.legacy_engine and (length <= _LEGACY_CHUNKED_FROM or model.is_multimodal):
             tokens = max(length, _LEGACY_BATCHED_TOKENS)
         if not settings.language_model_only:
             tokens = max(tokens, whole_item_tokens(model, settings.version))
@@ -206,18 +206,10 @@ def _batch_sizes(
     return settings.max_num_seqs or min(seqs, tokens), tokens
 
 
-# The engine before V1 prefilled in chunks only above this length.
+# The engine before V1 prefilled in chunks only above this length, multimodal prompts never.
 # Source: vLLM 0.6-0.7 vllm/engine/arg_utils.py create_engine_config.
 _LEGACY_CHUNKED_FROM = 32768
 _LEGACY_BATCHED_TOKENS = 2048
-
-
-def _never_chunked(model: ModelFacts) -> bool:
-    """Multimodal models and latent attention, in the engine before V1.
-
-    Source: vLLM 0.7 vllm/engine/arg_utils.py create_engine_config.
-    """
-    return model.is_multimodal or model.mla is not None
 
 
 def _captured(

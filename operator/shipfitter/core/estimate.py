@@ -62,6 +62,15 @@ def together(first: Estimate, second: Estimate) -> Estimate:
     )
 
 
+def either(likeliest: Estimate, other: Estimate) -> Estimate:
+    """A quantity that is one or the other, and the first by its point."""
+    return Estimate(
+        low=min(likeliest.low, other.low),
+        point=likeliest.point,
+        high=max(likeliest.high, other.high),
+    )
+
+
 def difference(whole: Estimate, part: Estimate) -> Estimate:
     """What is left of a quantity, with the errors of both."""
     return sum_of((whole, negative(part)))

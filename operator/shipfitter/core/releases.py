@@ -46,7 +46,9 @@ _FIRST = EngineRules(
     need_rule=NeedRule.OWN_PAGES,
     reports_concurrency=False,
     override_replaces_memory=False,
+    scales_blocks=False,
     pads_attention_pages=False,
+    pads_groups_below=0.0,
     indexer_on_every_layer=True,
     state_rule=StateRule.ONE,
     hybrid_prefix_caching=HybridPrefixCaching.NEVER,
@@ -93,9 +95,12 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         },
     ),
     # arg_utils.py: batched tokens capped by sequences x length. v1/kv_cache_interface.py.
+    # v1/core/kv_cache_utils.py: pages and group sizes are made alike.
     (
         EngineVersion(0, 12, 0),
         {
+            "scales_blocks": True,
+            "pads_groups_below": 1.25,
             "caps_batched_tokens": True,
             "fine_capture_steps": False,
             "state_rule": StateRule.BY_BLOCK,
@@ -130,6 +135,7 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
             "keeps_sampler_scratch": True,
         },
     ),
+    (EngineVersion(0, 18, 0), {"pads_groups_below": 1.5}),
     (EngineVersion(0, 19, 0), {"need_rule": NeedRule.BLOCKS}),
     # config/cache.py: 0.92. v1/worker/gpu_worker.py: the graph estimate is subtracted.
     # config/compilation.py: fewer state blocks than sequences is refused.
@@ -144,12 +150,20 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
     # v1/core/kv_cache_utils.py: token line = concurrency x length; block override in the checks.
     (EngineVersion(0, 20, 1), {"reports_concurrency": True, "override_replaces_memory": True}),
     # v1/kv_cache_interface.py MambaSpec.
-    (EngineVersion(0, 22, 0), {"mode_all_counts_drafts": True}),
+    # Observed compile-time block in five logs of 0.22 and 0.23.
+    (
+        EngineVersion(0, 22, 0),
+        {"mode_all_counts_drafts": True, "compile_block": CompileBlock.RUNS},
+    ),
     # v1/core/kv_cache_utils.py: pages that do not divide are padded; shared DSA layers keep no
-    # indexer cache.
+    # indexer cache. One log is without a compile-time block.
     (
         EngineVersion(0, 24, 0),
-        {"pads_attention_pages": True, "indexer_on_every_layer": False},
+        {
+            "pads_attention_pages": True,
+            "indexer_on_every_layer": False,
+            "compile_block": CompileBlock.UNREAD,
+        },
     ),
     # v1/kv_cache_interface.py: window groups reserve every batch in flight. FlashInfer samples.
     (

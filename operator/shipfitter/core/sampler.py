@@ -50,10 +50,11 @@ def sampler_bytes(model: ModelFacts, settings: EngineSettings, dtype_bytes: int)
     rules = settings.rules
     ranks = settings.layout.tensor_parallel_size
     if settings.model_runner != "V2":
-        unsorted = _with(held + 2 * sequences * hidden, logits * UNSORTED)
         if not rules.sorts_to_sample or settings.flashinfer_sampler:
-            return unsorted
-        return _sorted(settings, held + logits * SORTED_TENTHS // 10, unsorted)
+            return _unsorted(model, settings, dtype_bytes)
+        return Estimate.around(
+            held + logits * SORTED_TENTHS // 10, low_percent=_SORTED_LOW_PERCENT, high_percent=105
+        )
     held += sequences * hidden
     gathered = 0 if ranks == 1 else logits * 2 + logits * 2 // ranks
     if rules.samples_in_fp32_on_v2:
@@ -67,13 +68,26 @@ def sampler_bytes(model: ModelFacts, settings: EngineSettings, dtype_bytes: int)
 _FLASHINFER_WHERE_INSTALLED = (EngineVersion(0, 8, 0), EngineVersion(0, 12, 0))
 
 
-def _sorted(settings: EngineSettings, point: int, unsorted: Estimate) -> Estimate:
-    """The path that sorts, or, in releases that may not take it, at least the other."""
+def other_sampler_bytes(
+    model: ModelFacts, settings: EngineSettings, dtype_bytes: int
+) -> Estimate | None:
+    """What sampling may take instead, where settings do not tell; None where they do."""
+    if settings.model_runner == "V2" or not settings.rules.sorts_to_sample:
+        return None
+    if settings.rules.legacy_engine:  # one rank samples, and every rank prints its figures
+        alone = settings.layout.tensor_parallel_size == 1
+        return None if alone else Estimate.exactly(0)
     first, last = _FLASHINFER_WHERE_INSTALLED
-    around = Estimate.around(point, low_percent=_SORTED_LOW_PERCENT, high_percent=105)
-    perhaps = first <= settings.version < last and settings.flashinfer_sampler is None
-    low = unsorted.low if perhaps and not settings.rules.legacy_engine else around.low
-    return Estimate(low=min(low, point), point=point, high=around.high)
+    if settings.flashinfer_sampler is not None or not first <= settings.version < last:
+        return None
+    return _unsorted(model, settings, dtype_bytes)
+
+
+def _unsorted(model: ModelFacts, settings: EngineSettings, dtype_bytes: int) -> Estimate:
+    sequences = profiled_sequences(settings)
+    hidden = model.hidden_size * dtype_bytes
+    held = ((settings.max_num_batched_tokens or 0) + 2 * sequences) * hidden
+    return _with(held, sequences * vocabulary_entries(model) * UNSORTED)
 
 
 def _with(held: int, sampled: int) -> Estimate:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from shipfitter.core.activation import activation
 from shipfitter.core.cache_dtype import model_dtype_bytes
 from shipfitter.core.engines import EngineSettings, Gpu
-from shipfitter.core.estimate import Estimate, sum_of
+from shipfitter.core.estimate import Estimate, either, sum_of
 from shipfitter.core.graphs import charges_graphs, graph_bytes
 from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
@@ -137,7 +137,10 @@ def _answer(question: _Question) -> Spending:
         activation_bytes=peak.point,
         cuda_graph_bytes=charged.point,
         uncharged_cuda_graph_bytes=graphs.point - charged.point,
-        used=sum_of((weights, *overhead, peak, charged)),
+        used=either(
+            sum_of((weights, *overhead, peak, charged)),
+            sum_of((weights, *overhead, transient.other_peak, charged)),
+        ),
         held=sum_of((weights, *overhead)),
         peak=peak,
         sampler=transient.sampler_bytes,

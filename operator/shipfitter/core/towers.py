@@ -1,6 +1,6 @@
 """Vision and audio towers from their configs: where a checkpoint's total cannot tell them apart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shipfitter.core.text_config import TextConfig
@@ -9,6 +9,7 @@ _TOWER_KEYS = ("vision_config", "audio_config", "visual")
 # Towers with a gated MLP: three matrices instead of two.
 # Source: vLLM vllm/model_executor/models/{qwen2_5_vl,pixtral,dots_ocr,gemma4_mm}.py.
 _GATED = frozenset(("qwen2_5_vl", "pixtral", "dots_vit", "gemma4_vision"))
+_GATED_CLASSES = ("Qwen2_5_VL", "Qwen2_5Omni")
 
 
 def tower_parameters(config: TextConfig) -> int:
@@ -19,7 +20,7 @@ def tower_parameters(config: TextConfig) -> int:
         for key in _TOWER_KEYS
         if isinstance(holder.get(key), Mapping)
     ]
-    return sum(_transformer(tower) + _projector(tower, config) for tower in found)
+    return sum(_transformer(tower, config) + _projector(tower, config) for tower in found)
 
 
 def tower_shape(config: TextConfig) -> dict[str, int]:
@@ -32,7 +33,7 @@ def tower_shape(config: TextConfig) -> dict[str, int]:
         return {}
     width = _first(tower, *_WIDTH)
     inner = _first(tower, *_INNER) or int(width * float(tower.get("mlp_ratio", 4)))
-    gated = tower.get("model_type") in _GATED
+    gated = _is_gated(tower, config)
     return {
         "tower_width": width,
         # Live at an MLP's peak, in widths of the tower: see `encoder`.
@@ -47,7 +48,10 @@ def _patches_per_token(tower: Mapping[str, Any], config: TextConfig) -> int:
     if tokens := config.whole.get("mm_tokens_per_image"):  # Gemma 3 pools
         side = _first(tower, "image_size") // max(1, _first(tower, "patch_size"))
         return max(1, side * side // int(tokens))
-    merge = _first(tower, "spatial_merge_size", "merge_kernel_size")
+    merge = _first(tower, "spatial_merge_size")
+    kernel = tower.get("merge_kernel_size")
+    if not merge and isinstance(kernel, Sequence):
+        merge = int(kernel[0])
     if not merge and config.whole.get("spatial_merge_size"):
         merge = int(config.whole["spatial_merge_size"])
     ratio = tower.get("pixel_shuffle_ratio") or config.whole.get("downsample_ratio")
@@ -64,12 +68,18 @@ def _first(tower: Mapping[str, Any], *names: str) -> int:
     return next((int(tower[name]) for name in names if isinstance(tower.get(name), int)), 0)
 
 
-def _transformer(tower: Mapping[str, Any]) -> int:
+def _is_gated(tower: Mapping[str, Any], config: TextConfig) -> bool:
+    """Some configs leave out the tower's own type; the class then says it."""
+    named = config.architecture.startswith(_GATED_CLASSES)
+    return tower.get("model_type") in _GATED or (named and "model_type" not in tower)
+
+
+def _transformer(tower: Mapping[str, Any], config: TextConfig) -> int:
     width = _first(tower, *_WIDTH)
     depth = _first(tower, "depth", "num_hidden_layers", "vt_num_hidden_layers", "encoder_layers")
     inner = _first(tower, *_INNER)
     inner = inner or int(width * float(tower.get("mlp_ratio", 4)))
-    matrices = 3 if tower.get("model_type") in _GATED else 2
+    matrices = 3 if _is_gated(tower, config) else 2
     return depth * (4 * width * width + matrices * width * inner + 4 * width)
 
 

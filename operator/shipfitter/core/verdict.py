@@ -7,7 +7,7 @@ from typing import Literal
 from shipfitter.core.budget import Budget, budget
 from shipfitter.core.cache_layout import CacheLayout, cache_layout
 from shipfitter.core.engines import EngineSettings, Gpu, resolve
-from shipfitter.core.estimate import Estimate, together
+from shipfitter.core.estimate import Estimate, either, together
 from shipfitter.core.intent import Verdict
 from shipfitter.core.kvcache import CachePlan, plan_cache
 from shipfitter.core.legality import card_problems, layout_problems
@@ -76,6 +76,8 @@ def assess(
     except InvalidSpecError as error:
         return _refused(settings, Refusal.UNSUPPORTED_ARCHITECTURE, error.problems)
     stages = budget(model, resolved, gpu)
+    if gpu.compute_capability is None:
+        stages = _either(stages, _budget_of_an_a100(model, settings, gpu))
     plans = {
         end: plan_cache(
             layout, resolved, _available(stages, end, given_cache_bytes), auto_fit=auto_length
@@ -105,6 +107,20 @@ def assess(
 
 
 _ENDS: tuple[End, ...] = ("low", "point", "high")
+
+
+def _budget_of_an_a100(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> tuple[Budget, ...]:
+    """The same card if its name were that one, which the engine gives smaller default batches."""
+    named = replace(gpu, product="NVIDIA A100")
+    return budget(model, resolve(settings, model, named), named)
+
+
+def _either(stages: tuple[Budget, ...], others: tuple[Budget, ...]) -> tuple[Budget, ...]:
+    """The first budgets, their cache's interval as wide as both."""
+    return tuple(
+        replace(stage, kv_cache_bytes=either(stage.kv_cache_bytes, other.kv_cache_bytes))
+        for stage, other in zip(stages, others, strict=True)
+    )
 
 
 def _refused(settings: EngineSettings, reason: Refusal, problems: tuple[str, ...]) -> Assessment:
