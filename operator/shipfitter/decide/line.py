@@ -21,7 +21,12 @@ from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
-from shipfitter.errors import InspectingError, InvalidSpecError, UserError
+from shipfitter.errors import (
+    HubUnavailableError,
+    InspectingError,
+    InvalidSpecError,
+    UserError,
+)
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
 from shipfitter.status.conditions import Condition
 
@@ -70,6 +75,8 @@ def _models(resource: ModelDeployment, world: World) -> tuple[tuple[str, ModelFa
     """
     choices = [canonical_uri(choice.uri) for choice in resource.spec.model.choices]
     first = world.models.get(choices[0])
+    if first is None:
+        raise HubUnavailableError(f"spec.model.uri: {choices[0]} is still being read")
     if isinstance(first, UserError):
         raise first
     for uri in choices:
