@@ -52,10 +52,10 @@ def nothing_left(stage, name):
 
 @pytest.fixture
 def gpu(stage):
-    stage.delete("secret", "hf")
     stage.add_gpu_node("l40s-1", L40S, 2)
     measured(stage, "l40s-1")
-    return stage
+    yield stage
+    stage.delete("secret", "hf")
 
 
 def test_a_gated_model_is_read_with_its_secret_and_served_with_it(gpu):
@@ -68,6 +68,7 @@ def test_a_gated_model_is_read_with_its_secret_and_served_with_it(gpu):
     model = gpu.status("gated")["model"]
     assert (model["revision"], model["weightsBytes"]) == (repo.sha, repo.stored_bytes)
     gpu.eventually(lambda: nothing_left(gpu, "gated"), what="the Job is gone")
+    gpu.eventually(lambda: gpu.status("gated").get("observed"), what="the engine was asked")
     before, status = uids(gpu.pods("gated")), gpu.status("gated")
     gpu.hub.switch(down=True)
     with gpu.operator_away():

@@ -66,6 +66,7 @@ def test_a_well_known_model_is_planned_while_the_hub_is_down(gpu):
 def test_a_running_deployment_does_not_notice_an_outage_even_over_a_restart(gpu):
     gpu.hub.add(synthetic_repo("acme/keeps-running", CONFIG))
     serve(gpu, "runs", "hf://acme/keeps-running")
+    gpu.eventually(lambda: gpu.status("runs").get("observed"), what="the engine was asked")
     before = uids(gpu.pods("runs"))
     status = gpu.status("runs")
     gpu.hub.switch(down=True)
