@@ -184,7 +184,8 @@ def _without_prefixes(text: str, prefixes: frozenset[str]) -> str:
             text = text[len(prefix) :]
             break
     for _ in range(4):
-        shorter = next((text[m.end() :] for p in _PREFIXES if (m := p.match(text))), None)
+        bare = text.lstrip()
+        shorter = next((bare[m.end() :] for p in _PREFIXES if (m := p.match(bare))), None)
         if shorter is None:
             break
         text = shorter
@@ -201,7 +202,7 @@ def _record(message: _Message, width: int) -> Record:
     parts = [text for text, _ in message.lines]
     by_width = parts[0]
     for (part, _), (_, width_before) in zip(message.lines[1:], message.lines, strict=False):
-        by_width += part if width_before >= width else " " + part.strip()
+        by_width += part if width_before >= width else " " + part.lstrip()
     readings = (by_width, " ".join(part.strip() for part in parts), "".join(parts))
     texts = tuple(dict.fromkeys(readings)) if len(parts) > 1 else (parts[0],)
     looks_wrapped = message.lines[0][1] >= width - _LONGEST_WORD

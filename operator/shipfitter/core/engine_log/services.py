@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 
 from shipfitter.core.engine_log.phases import BEGINNINGS
 
@@ -20,6 +21,12 @@ def separate_services(text: str) -> tuple[str, ...]:
         if named := _NAMED.match(line):
             speaking = named["service"] or named["pod"]
         lines[speaking].append(line)
-    texts = tuple("\n".join(said) for said in lines.values())
-    engines = tuple(said for said in texts if BEGINNINGS.search(said))
-    return engines if len(engines) > 1 else ()
+    engines = [said for said in lines.values() if _introduced(said)]
+    return tuple("\n".join(said) for said in engines) if len(engines) > 1 else ()
+
+
+def _introduced(lines: list[str]) -> bool:
+    """Whether an engine introduces itself, in a line or over two that a terminal broke."""
+    return any(BEGINNINGS.search(line) for line in lines) or any(
+        BEGINNINGS.search(one + other) for one, other in pairwise(lines)
+    )
