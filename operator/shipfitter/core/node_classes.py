@@ -6,6 +6,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from shipfitter.core.capacity import Device, NodeCapacity
+from shipfitter.core.gpus import resolve_product
 from shipfitter.core.robust import close, groups_around_medians
 from shipfitter.core.selectors import PLATFORM_KEYS, Signature, signature
 
@@ -38,7 +39,7 @@ class NodeGroup:
     nodes: tuple[NodeCapacity, ...]  # those that can take pods now
     signatures: frozenset[Signature]  # of these and of their kind that cannot, such as cordoned
     is_joined: bool = False  # of nodes that differ, because no label separates them
-    is_outlier: bool = False  # one node alone, with less than others with such GPUs
+    is_outlier: bool = False  # one node alone, with less than such GPUs have elsewhere
 
     @cached_property
     def usable_bytes(self) -> int:
@@ -83,6 +84,19 @@ def is_available(node: NodeCapacity) -> bool:
     return node.ready and node.schedulable and node.allocatable_gpus > 0
 
 
+def _tells_too_little(node: NodeCapacity) -> bool:
+    """Whether its smallest GPU has a tenth less than its product has with error correction on.
+
+    A modified or broken card, another card of that name, or a lie; drivers differ by 2 %.
+    """
+    smallest = usable_devices(node)[0]
+    row = resolve_product(smallest.product)
+    if row is None or row.unified or smallest.mig_profile:
+        return False
+    least_bytes = row.total_bytes(ecc=True) - row.reserved_bytes
+    return smallest.total_bytes * 10 < least_bytes * 9
+
+
 def node_groups(nodes: Iterable[NodeCapacity]) -> list[NodeGroup]:
     """Nodes with devices by class, then by bytes around the median of those that can take pods."""
     classes: dict[NodeClass, list[NodeCapacity]] = {}
@@ -115,7 +129,8 @@ def _groups_of_class(
             classes=frozenset({found}),
             nodes=nodes,
             signatures=frozenset(signature(node.labels) for node in (*nodes, *kin)),
-            is_outlier=len(nodes) == 1 and not close(sizes[-1], most_bytes),
+            is_outlier=len(nodes) == 1
+            and (not close(sizes[-1], most_bytes) or _tells_too_little(nodes[0])),
         )
     if away:
         yield NodeGroup(
