@@ -39,6 +39,10 @@ golden: $(VENV)/.dev  ## Rewrite golden files, CRDs and generated docs; read the
 accuracy: $(VENV)/.dev  ## Predictions against observed runs: print and write docs/accuracy.md.
 	@cd tests && $(RUN)/python -m accuracy.report
 
+.PHONY: oracle
+oracle: $(VENV)/.dev  ## Ask releases of vLLM's own planner anew (3 GB to download; not part of CI).
+	@cd tests && $(RUN)/python -m oracle.generate $(RELEASES)
+
 .PHONY: bench
 bench: $(VENV)/.dev  ## Speed and size, as ratios in one run; not pass or fail.
 	@$(MAKE) -s bin >/dev/null

@@ -10,9 +10,6 @@ from shipfitter.errors import UnknownArchitectureError
 from shipfitter.units import ceil_div
 
 Group = tuple[LayerSpec, ...]
-# Source: vLLM vllm/v1/core/kv_cache_utils.py _get_kv_cache_groups_uniform_page_size: buckets whose
-# sizes differ by less than this are padded to the larger one, others are cut by the smaller.
-_PADS_BELOW_RATIO = 1.5
 
 
 def cache_groups(
@@ -30,16 +27,16 @@ def cache_groups(
         specs = _all_full(specs)
     if _uniform(specs):
         return (tuple(specs),)
-    if any(_shorter_latent(spec, specs) for spec in specs):
+    if _has_shorter_latent(specs):
         # Latent pages that are smaller than others are not scaled: window layers give in instead.
         specs = _all_full(specs)
-        if _uniform(specs):
+        if rules.keeps_short_latents and _uniform(specs):
             return (tuple(specs),)
         raise UnknownArchitectureError(
             "the engine cannot keep latent attention beside larger pages of another kind; "
-            "choose another model"
+            "choose another model, or vLLM 0.28 or newer for windows beside it"
         )
-    return _by_bucket(_one_page_size(specs, rules))
+    return _by_bucket(_one_page_size(specs, rules), rules)
 
 
 def _all_full(specs: Sequence[LayerSpec]) -> tuple[LayerSpec, ...]:
@@ -72,9 +69,9 @@ def _uniform(specs: Sequence[LayerSpec]) -> bool:
     )
 
 
-def _shorter_latent(spec: LayerSpec, specs: Sequence[LayerSpec]) -> bool:
-    largest = max(other.page_bytes for other in specs)
-    return spec.kind is LayerKind.MLA and largest % spec.page_bytes != 0
+def _has_shorter_latent(specs: Sequence[LayerSpec]) -> bool:
+    largest = max(spec.page_bytes for spec in specs)
+    return any(spec.kind is LayerKind.MLA and largest % spec.page_bytes for spec in specs)
 
 
 def _one_page_size(specs: Sequence[LayerSpec], rules: EngineRules) -> tuple[LayerSpec, ...]:
@@ -88,7 +85,7 @@ def _enlarged(spec: LayerSpec, page_bytes: int, rules: EngineRules) -> LayerSpec
         return spec
     if spec.kind is LayerKind.STATE:
         return replace(spec, page_bytes=page_bytes)
-    if page_bytes % spec.page_bytes == 0:
+    if rules.scales_blocks and page_bytes % spec.page_bytes == 0:
         ratio = page_bytes // spec.page_bytes
         return replace(spec, block_tokens=spec.block_tokens * ratio, page_bytes=page_bytes)
     if rules.pads_attention_pages:
@@ -99,14 +96,18 @@ def _enlarged(spec: LayerSpec, page_bytes: int, rules: EngineRules) -> LayerSpec
     )
 
 
-def _by_bucket(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
-    """Alike layers dealt out, like cards, to as many groups as the group size asks for."""
+def _by_bucket(specs: Sequence[LayerSpec], rules: EngineRules) -> tuple[Group, ...]:
+    """Alike layers dealt out, like cards, to as many groups as the group size asks for.
+
+    Source: vLLM vllm/v1/core/kv_cache_utils.py _get_kv_cache_groups_uniform_page_size: kinds whose
+    numbers are close are padded to the larger one, others are cut by the smaller.
+    """
     buckets: dict[tuple[object, ...], list[LayerSpec]] = {}
     for spec in specs:
         buckets.setdefault(spec.merge_key, []).append(spec)
     sizes = [len(bucket) for bucket in buckets.values()]
     smallest, largest = min(sizes), max(sizes)
-    group_size = largest if largest < _PADS_BELOW_RATIO * smallest else smallest
+    group_size = largest if largest < rules.pads_groups_below * smallest else smallest
     groups: list[Group] = []
     for bucket in buckets.values():
         count = ceil_div(len(bucket), group_size)

@@ -60,10 +60,9 @@ def plan_cache(
         None,
     )
     if stage is not None:
-        no_memory = any(usable_bytes <= 0 for usable_bytes in checked)
         return replace(
             plan,
-            refusal="NoCacheBlocks" if no_memory else "KVCacheTooSmall",
+            refusal="NoCacheBlocks" if checked[stage] <= 0 else "KVCacheTooSmall",
             needed_bytes=layout.needed_bytes(length, stage=stage),
             usable_bytes=checked[stage],
             estimated_max_model_len=fitting[stage] or None,

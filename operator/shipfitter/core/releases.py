@@ -48,6 +48,7 @@ _FIRST = EngineRules(
     override_replaces_memory=False,
     scales_blocks=False,
     pads_attention_pages=False,
+    keeps_short_latents=False,
     pads_groups_below=0.0,
     indexer_on_every_layer=True,
     state_rule=StateRule.ONE,
@@ -187,6 +188,7 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
             "hybrid_prefix_caching": HybridPrefixCaching.DEFAULT,
             "largest_capture_blackwell": 1024,
             "retains_lookahead": True,
+            "keeps_short_latents": True,
         },
     ),
     # v1/core/kv_cache_utils.py: the null block. v1/worker/gpu/model_runner.py: V2 measures its

@@ -72,7 +72,10 @@ class EngineRules:
     need_rule: NeedRule
     reports_concurrency: bool
     override_replaces_memory: bool
+    scales_blocks: bool  # pages become alike by more tokens in a block
     pads_attention_pages: bool
+    keeps_short_latents: bool  # beside larger pages, by giving every layer all tokens
+    pads_groups_below: float  # kinds of layers that are less apart are padded to the larger one
     indexer_on_every_layer: bool
     state_rule: StateRule
     hybrid_prefix_caching: HybridPrefixCaching
