@@ -42,6 +42,7 @@ _EMPTY_EXCEPTIONS = re.compile(
     r"Engine core initialization failed|WorkerProc initialization failed|EngineDeadError|"
     r"Engine process failed to start|CancelledError|SystemExit|KeyboardInterrupt"
 )
+_FRONT_GIVES_UP = re.compile(r"Engine core initialization failed|Engine process failed to start")
 _FLAG_FACTS = ("model", "tensor_parallel_size", "gpu_memory_utilization", "max_model_len")
 _READERS: tuple[tuple[Callable[[str], Mapping[str, Flag] | None], int, str], ...] = (
     (configured_flags, 1, "withconfig:"),
@@ -64,16 +65,21 @@ class Attempt:
         self._failures: list[tuple[str, EngineRefusal]] = []  # of which engine
         self._exception = ""  # the last one that was raised outside the logger's other lines
         self._introduced = False
+        self._gave_up = False
         self._ranks_heard = 1
 
     def is_over_before(self, record: Record) -> bool:
-        """Whether this message begins another start: an engine introduces itself once more."""
+        """Whether this message begins another start: an engine introduces itself once more.
+
+        In excerpts without such lines, one that loads after the front gave up, or after it was up.
+        """
+        phase = max(self._phases.values(), default=Phase.CONFIGURING)
+        if phase_begun(record) == Phase.LOADING and record.has_head:
+            return self._gave_up or phase >= Phase.INITIALIZED
         if not begins_start(record):
             return False
-        came_far = max(self._phases.values(), default=Phase.CONFIGURING) >= Phase.PROFILING
-        return bool(self._failures) or (
-            came_far and self._introduced and not _is_rank_of_many(record)
-        )
+        again = self._introduced and not _is_rank_of_many(record)
+        return bool(self._failures) or (phase >= Phase.PROFILING and again)
 
     def hear(self, record: Record) -> None:
         """Take in one message."""
@@ -178,6 +184,7 @@ class Attempt:
             return
         refusal = refusal_said(kind, said)
         self._failures.append((_engine_of(record.speaker), refusal))
+        self._gave_up = self._gave_up or bool(_FRONT_GIVES_UP.search(record.text))
         if kind not in CONSEQUENCES:
             self._state_refusal(refusal)
 

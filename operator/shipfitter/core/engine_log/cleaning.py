@@ -7,7 +7,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,9 +127,23 @@ def _unpacked(line: str) -> Iterable[str]:
     for name in ("log", "message", "msg", "textPayload", "line", "event"):
         inner = fields.get(name)
         if isinstance(inner, str):
-            plain = _COLOUR.sub("", inner)
-            return tuple(one for one in _LINE_END.split(plain) if one.strip())
+            plain = [one for one in _LINE_END.split(_COLOUR.sub("", inner)) if one.strip()]
+            head = _structured_head(fields)
+            return tuple(one if _HEAD.search(one) else head + one for one in plain)
     return (line,)
+
+
+def _structured_head(fields: Mapping[str, Any]) -> str:
+    """The head that the line would have had in plain text; empty where no level is stated.
+
+    Source: vLLM 0.33 logging_utils/formatter.py JSON_FORMAT.
+    """
+    level = str(fields.get("levelname") or fields.get("level") or "").upper()
+    if level not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
+        return ""
+    process = re.sub(r"\W", "_", str(fields.get("processName") or "Main"))
+    number = str(fields.get("process") or "")
+    return f"({process} pid={number if number.isdigit() else 0}) {level} 01-01 00:00:00 "
 
 
 def _common_prefixes(lines: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Figures as a log spells them, and which of several decides."""
 
 import re
+from math import isfinite
 
 Value = str | int | float
 
@@ -40,11 +41,24 @@ def figure(fact: str, text: str) -> tuple[str, Value | None]:
         name, scale = fact.removesuffix("_bytes") + "_gib", 1 / _GIB
     try:
         if fact in _WHOLE:
-            return name, int(text.replace(",", ""))
+            return name, _whole(text)
         value = float(text) * scale
+        if not isfinite(value):
+            return name, None
         return name, round(value, 2) if scale != 1.0 else value
     except (ValueError, OverflowError):
         return name, None
+
+
+def _whole(text: str) -> int:
+    """A count with its thousands set apart, or a flag's with a suffix: 1k is 1000, 1K is 1024.
+
+    Source: vLLM vllm/utils/argparse_utils.py human_readable_int.
+    """
+    suffixed = re.fullmatch(r"(\d+)([kKmM])", text)
+    if suffixed:
+        return int(suffixed[1]) * {"k": 1000, "K": 2**10, "m": 10**6, "M": _MIB}[suffixed[2]]
+    return int(text.replace(",", ""))
 
 
 def decided(fact: str, stated: list[tuple[int, Value]]) -> Value:

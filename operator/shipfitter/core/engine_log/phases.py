@@ -53,6 +53,7 @@ _MARKS = (
     _mark(Phase.WARMING, "Graph capturing finished", r"Graph capturing finished"),
     _mark(Phase.WARMING, "kv cache memory in use", r"Current kv cache memory in use is"),
     _mark(Phase.INITIALIZED, "init engine", r"init engine \(profile"),
+    _mark(Phase.INITIALIZED, "fatal error", r"EngineCore encountered a fatal error"),
     _mark(Phase.SERVING, "Starting vLLM", r"Starting vLLM (?:API )?server(?: \d+)? on"),
     _mark(Phase.SERVING, "startup complete", r"Application startup complete"),
     _mark(Phase.SERVING, "Uvicorn running", r"Uvicorn running on"),
