@@ -56,6 +56,9 @@ _HOPPER_MAJORS = (9, 10)
 OUTSIDE_SMALL = _gib(0.1, 0.2, 0.4)
 OUTSIDE_ALONE = _gib(0.15, 0.5, 0.65)
 OUTSIDE_DESKTOP = _gib(0.1, 0.3, 0.8)  # small cards that also show a desktop: 0.78 once
+OUTSIDE_ROCM = _gib(0.3, 0.6, 2.0)  # 0.33 on MI300X
+# 0.45 GiB on two MI50 of 32, 17 on eight MI355X of 288: up to so much of the card.
+OUTSIDE_ROCM_TOGETHER_PERCENT = (1, 6)
 OUTSIDE_TOGETHER = _gib(1.4, 1.5, 1.7)
 OUTSIDE_TOGETHER_EXPERTS = _gib(1.4, 2.0, 2.5)
 OUTSIDE_TOGETHER_PCIE = _gib(0.3, 0.6, 1.0)
@@ -160,6 +163,8 @@ def outside_bytes(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Esti
 def _own_use(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Estimate:
     """Context, and communication where that is set up before the snapshot."""
     together = settings.layout.world_size > 1 and settings.rules.communication_outside
+    if gpu.product.startswith("AMD"):
+        return _own_use_on_rocm(gpu, together=together)
     if not together:
         if gpu.total_bytes > _SMALL_CARD_BYTES:
             return OUTSIDE_ALONE
@@ -167,6 +172,17 @@ def _own_use(model: ModelFacts, settings: EngineSettings, gpu: Gpu) -> Estimate:
     if gpu.compute_capability is None or gpu.compute_capability[0] not in _HOPPER_MAJORS:
         return OUTSIDE_TOGETHER_PCIE
     return OUTSIDE_TOGETHER if model.moe is None else OUTSIDE_TOGETHER_EXPERTS
+
+
+def _own_use_on_rocm(gpu: Gpu, *, together: bool) -> Estimate:
+    if not together:
+        return OUTSIDE_ROCM
+    point, most = (gpu.total_bytes * share // 100 for share in OUTSIDE_ROCM_TOGETHER_PERCENT)
+    return Estimate(
+        low=OUTSIDE_ROCM.low,
+        point=max(OUTSIDE_ROCM.point, point),
+        high=max(OUTSIDE_ROCM.high, most),
+    )
 
 
 def uses_flashinfer(gpu: Gpu) -> bool:

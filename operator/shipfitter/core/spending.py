@@ -36,6 +36,7 @@ class Spending:
     held: Estimate  # weights and overhead
     peak: Estimate  # activation
     sampler: Estimate  # the part of the peak that sampling alone needs
+    other_peak: Estimate  # the peak if the other sampler ran; the same where none may
     charged: Estimate  # for graphs
     graphs: Estimate  # charged or not
 
@@ -144,6 +145,7 @@ def _answer(question: _Question) -> Spending:
         held=sum_of((weights, *overhead)),
         peak=peak,
         sampler=transient.sampler_bytes,
+        other_peak=transient.other_peak,
         charged=charged,
         graphs=graphs,
         load_peak_bytes=held + _loaded_twice_bytes(model, settings.layout),

@@ -79,10 +79,14 @@ def after_the_cache(
     if not settings.enforce_eager:
         yield Room(refusal=Refusal.OUT_OF_MEMORY_GRAPHS, left=together(beside, spent.peak))
     if settings.model_runner != "V2":
-        # The same peak as profiled. Where it sorts, failures show a float32 copy on top.
+        # The same peak as profiled, or, where the profile run had a sampler that takes less, all of
+        # the difference. Where it sorts, failures show a float32 copy on top.
         rest = spent.peak.point - spent.sampler.point
+        short = 0
+        if not settings.rules.legacy_engine:
+            short = spent.peak.point - min(spent.peak.point, spent.other_peak.point)
         copy = 4 * profiled_sequences(settings) * vocabulary_entries(model)
         more = copy if settings.rules.sorts_to_sample else 0
-        unused = Estimate(low=rest - more, point=rest, high=rest)
+        unused = Estimate(low=rest - more - short, point=rest, high=rest)
         yield Room(refusal=Refusal.OUT_OF_MEMORY_SAMPLER, left=together(beside, unused))
     yield Room(refusal=Refusal.OUT_OF_MEMORY_SERVING, left=beside)
