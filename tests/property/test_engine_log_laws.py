@@ -109,6 +109,8 @@ def mentions(text, value):
     if isinstance(value, str):
         return value in text
     figures = {float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*\.?\d*", text)}
-    return float(value) in figures or any(
+    if {float(value), value / 1000} & figures:  # 16k is 16000
+        return True
+    return any(
         round(figure / scale, 2) == value for figure in figures for scale in (1024, 2**20, 2**30)
     )

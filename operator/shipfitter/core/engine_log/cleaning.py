@@ -49,7 +49,8 @@ _PREFIXES = tuple(
 _BEGINS = re.compile(
     r"\s*(?:Traceback \(most recent|File \"|[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|"
     r"Refused)\b[^ ]*:? |(?:INFO|WARNING|ERROR|DEBUG):? +\S|\$ |```|#+ |\+[-=]{5}|\[[a-z_]+\.py:|"
-    r"During handling of|The above exception|\(\w+ pid=\d+\))|.*(?:\d%\||it/s\]|s/it\])"
+    r"During handling of|The above exception|Killed\s*$|\S+ exited with code|"
+    r"\(\w+ pid=\d+\))|.*(?:\d%\||it/s\]|s/it\])"
 )
 _LONGEST_PREFIX = 400
 _LINES_THAT_SHOW_PREFIXES = 4_000
