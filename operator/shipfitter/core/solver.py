@@ -39,6 +39,7 @@ class Step:
 
     @property
     def usable_blocks(self) -> int:
+        """Blocks that requests may hold: one is always kept empty."""
         return self.blocks - 1
 
     def running(self, tokens: int) -> int:
@@ -204,6 +205,7 @@ class Found:
     length: int
 
     def meets(self, goals: Goals) -> bool:
+        """Whether both minimums are reached."""
         return self.seqs >= goals.min_seqs and self.length >= goals.min_len
 
     def frees_much(self, other: "Found") -> bool:
