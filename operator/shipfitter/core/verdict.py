@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from shipfitter.core.batch_checks import batch_problems
 from shipfitter.core.budget import Budget, budget
 from shipfitter.core.cache_layout import CacheLayout, cache_layout
 from shipfitter.core.engines import EngineSettings, Gpu, resolve
@@ -75,6 +76,8 @@ def assess(
         layout = cache_layout(model, resolved, gpu)
     except InvalidSpecError as error:
         return _refused(settings, Refusal.UNSUPPORTED_ARCHITECTURE, error.problems)
+    if refused := tuple(batch_problems(model, resolved, layout)):
+        return _refused(resolved, Refusal.OTHER, refused)
     stages = budget(model, resolved, gpu)
     if gpu.compute_capability is None:
         stages = _either(stages, _budget_of_an_a100(model, settings, gpu))

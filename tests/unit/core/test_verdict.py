@@ -89,6 +89,27 @@ def judged(facts, gpu, version="0.33.0", *, more=None, **flags):
             id="fewer batched tokens than sequences",
         ),
         pytest.param(
+            facts_of("Qwen3.8-27B-FP8"),
+            "H200",
+            {"version": "0.28.0", "max_num_batched_tokens": 512, "max_num_seqs": 16},
+            (Verdict.DOES_NOT_FIT, Refusal.OTHER),
+            id="a hybrid's block that the batch does not hold",
+        ),
+        pytest.param(
+            facts_of("Qwen3.8-27B-FP8"),
+            "H200",
+            {"version": "0.32.0", "max_num_batched_tokens": 512, "max_num_seqs": 16},
+            (Verdict.FITS, None),
+            id="which 0.32 no longer asks for",
+        ),
+        pytest.param(
+            facts_of("gemma-4-12B-it"),
+            "H200",
+            {"max_num_batched_tokens": 2048},
+            (Verdict.DOES_NOT_FIT, Refusal.OTHER),
+            id="an image that may not be cut",
+        ),
+        pytest.param(
             facts_of("gemma-3-12b-it"),
             "Tesla-T4",
             {},
