@@ -91,6 +91,18 @@ def stays(look: Callable[[], Any], *, seconds: float = STILL_SECONDS) -> Any:
     return first
 
 
+def at_rest(stage: Stage, name: str) -> dict[str, str]:
+    """The resource versions of a deployment and its objects, once nothing is written any more."""
+
+    def quiet() -> dict[str, str] | None:
+        before = versions(stage, name)
+        time.sleep(2.0)
+        return before if versions(stage, name) == before else None
+
+    found: dict[str, str] = stage.eventually(quiet, what=f"{name} is at rest")
+    return found
+
+
 def call(stage: Stage, url: str, body: Mapping[str, Any] | None = None) -> str:
     """What a client in the cluster gets from a Service."""
     data = None if body is None else json.dumps(body).encode()

@@ -8,6 +8,7 @@ from e2e.stories import (
     L4,
     L40S,
     LLAMA_8B,
+    at_rest,
     flag,
     measured,
     model_deployment,
@@ -95,8 +96,7 @@ def test_killed_right_after_apply_it_makes_everything_once(gpus):
 
 def test_a_restart_writes_nothing(gpus):
     serve(gpus, "llama", LLAMA_8B, replicas=2)
-    gpus.eventually(lambda: gpus.condition("llama", "Reconciling")["status"] == "False")
-    before, pods = stays(lambda: versions(gpus, "llama"), seconds=2), uids(gpus.pods("llama"))
+    before, pods = at_rest(gpus, "llama"), uids(gpus.pods("llama"))
     status = gpus.status("llama")
     with gpus.operator_away():
         pass

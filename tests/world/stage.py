@@ -145,10 +145,13 @@ class Stage:
         self.plane.helm(verb, "shipfitter", CHART, *options)
 
     def chart_values(self) -> dict[str, Any]:
-        """What a story changes of the chart's defaults: shorter waits, the local hub."""
+        """What a story changes of the defaults: shorter waits, the local hub, a safe place."""
         base: dict[str, Any] = {
             "hub": {"endpoint": self.hub.endpoint},
-            "operator": {"settleSeconds": 1},
+            "operator": {
+                "settleSeconds": 1,
+                "nodeSelector": {"kubernetes.io/hostname": CONTROL_NODE},  # GPU nodes go away here
+            },
             "agent": {
                 "extraEnv": [{"name": "SHIPFITTER_AGENT_POLL_SECONDS", "value": "1"}],
             },
