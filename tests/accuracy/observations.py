@@ -75,7 +75,7 @@ def facts_of_row(model: str, dtype: str, quantization: str | None) -> ModelFacts
     file = model_file(model)
     stored_bytes = file["weights"]["total_bytes"]
     facts = model_facts(file["config"], name=model, checkpoint_bytes=stored_bytes)
-    online = quantization if quantization in ("fp8",) else None
+    online = quantization if quantization in ("fp8", "bitsandbytes", "gguf") else None
     return loaded_as(facts, dtype={"half": "float16"}.get(dtype, dtype), quantization=online)
 
 

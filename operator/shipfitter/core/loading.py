@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from shipfitter.core.facts import ModelFacts, Shard, WeightGroup
+from shipfitter.core.versions import EngineVersion
 from shipfitter.errors import InvalidSpecError
 
 # Bytes per element after quantising a 2-byte checkpoint while loading.
@@ -45,12 +46,33 @@ def loaded_as(
     groups = model.weight_groups
     if quantization is not None and quantization not in _KEPT_AS_STORED:
         groups = tuple(_quantised(group, quantization) for group in groups)
+        before = sum(group.loaded_bytes for group in model.weight_groups)
+        model = replace(model, extra={**model.extra, "unquantised_bytes": before})
     if dtype == "float32":
         groups = tuple(replace(group, loaded_bytes=2 * group.loaded_bytes) for group in groups)
         return replace(
             model, weight_groups=groups, dtype=dtype, rotary_bytes=2 * model.rotary_bytes
         )
     return replace(model, weight_groups=groups, dtype=model.dtype if dtype == "auto" else dtype)
+
+
+# Layers are quantised one by one as they arrive. Source: vLLM 0.13 (experts) and 0.15 (the rest)
+# vllm/model_executor/layers/quantization; before, the whole model was there first.
+_STREAMS_EXPERTS = EngineVersion(0, 13, 0)
+_STREAMS_ALL = EngineVersion(0, 15, 0)
+
+
+def quantised_peak_bytes(model: ModelFacts, loaded_bytes: int, version: EngineVersion) -> int:
+    """The most that weights of one rank take while they are quantised; 0 where they are not."""
+    before = int(model.extra.get("unquantised_bytes", 0))
+    if not before:
+        return 0
+    after = sum(group.loaded_bytes for group in model.weight_groups)
+    streams = _STREAMS_EXPERTS if model.moe is not None else _STREAMS_ALL
+    unquantised = loaded_bytes * before // max(1, after)
+    if version < streams:
+        return unquantised
+    return loaded_bytes + unquantised // max(1, model.num_hidden_layers)
 
 
 def _quantised(group: WeightGroup, method: str) -> WeightGroup:

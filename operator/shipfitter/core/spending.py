@@ -9,6 +9,7 @@ from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.estimate import Estimate, either, sum_of
 from shipfitter.core.graphs import charges_graphs, graph_bytes
 from shipfitter.core.identity import SameModel
+from shipfitter.core.loading import quantised_peak_bytes
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.overhead import overhead_parts
 from shipfitter.core.sampler import vocabulary_entries
@@ -148,7 +149,10 @@ def _answer(question: _Question) -> Spending:
         other_peak=transient.other_peak,
         charged=charged,
         graphs=graphs,
-        load_peak_bytes=held + _loaded_twice_bytes(model, settings.layout),
+        load_peak_bytes=max(
+            held + _loaded_twice_bytes(model, settings.layout),
+            quantised_peak_bytes(model, held, settings.version),
+        ),
     )
 
 

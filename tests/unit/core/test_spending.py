@@ -7,6 +7,7 @@ import pytest
 from builders_models import facts_of
 from shipfitter.core.cache_layout import cache_layout
 from shipfitter.core.engines import EngineSettings, EngineVersion, Gpu, resolve
+from shipfitter.core.loading import loaded_as
 from shipfitter.core.spending import spending
 from shipfitter.core.weights import ParallelLayout, weights_bytes
 from shipfitter.units import GIB, MIB
@@ -82,6 +83,21 @@ def test_attention_and_mamba_side_by_side_are_both_cached():
     # One group of attention pages and one of states padded to them: 32 layers each.
     attention = facts.num_hidden_layers * 2 * facts.num_key_value_heads * facts.head_dim * 2
     assert layout.bytes_per_block[0] == layout.block_size * attention
+
+
+@pytest.mark.parametrize(
+    ("version", "want_gib"),
+    [
+        pytest.param("0.12.0", 15.3, id="the whole 16-bit model is there first"),
+        pytest.param("0.33.0", 9.2, id="layer by layer"),
+    ],
+)
+def test_quantising_while_loading_takes_more_than_it_leaves(version, want_gib):
+    facts = loaded_as(facts_of("Qwen3-8B"), quantization="fp8")
+    settings = resolve(EngineSettings(version=EngineVersion.parse(version)), facts, H100)
+    got = spending(facts, settings, H100, stage=0)
+    assert got.weights_bytes / GIB == pytest.approx(8.8, abs=0.05)
+    assert got.load_peak_bytes / GIB == pytest.approx(want_gib, abs=0.1)
 
 
 def test_one_answer_for_one_question():
