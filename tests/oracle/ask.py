@@ -23,6 +23,7 @@ from oracle.questions import COUNT, SEED, Layer, Question, digest, questions
 Answer = list[Any]
 
 _NEEDED = re.compile(r"\(([\d.]+) GiB KV\s+cache\s+is\s+needed")
+_LENGTH = re.compile(r"max seq len\s+\((\d+)\)")
 _ESTIMATED = re.compile(r"estimated maximum model length is (\d+)")
 _LAYOUT = "LBHNC"  # pages of one layer side by side: what attention backends of the engine prefer
 
@@ -43,12 +44,14 @@ class Planner:
     def answer(self, asked: Question) -> Answer | str:
         """The figures, or the reason why the planner has none."""
         config = self._config(asked)
+        if asked["auto_fit"] and not hasattr(self.core, "_auto_fit_max_model_len"):
+            return "this release does not fit the length to the memory"
         stages = self._stages(asked)
         self.reported.clear()
         try:
             blocks, tokens, concurrency = self._figures(config, stages, asked["available_bytes"])
         except ValueError as error:
-            return _refused(str(error), config.model_config.max_model_len)
+            return _refused(str(error), asked["max_model_len"])
         except (AssertionError, NotImplementedError) as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())}"
         length = config.model_config.max_model_len
@@ -62,6 +65,10 @@ class Planner:
                 for specs, available in zip(stages, memory, strict=True)
             ]
             core.unify_kv_cache_configs(configs)
+            each = {core.get_max_concurrency_for_kv_cache_config(config, it) for it in configs}
+            groups = {len(it.kv_cache_groups) for it in configs}
+            if len(each) > 1 or len(groups) > 1:
+                raise NotImplementedError("stages group their layers differently: no one figure")
         else:
             configs = core.get_kv_cache_configs(config, stages, memory)
         blocks = configs[0].num_blocks
@@ -84,15 +91,7 @@ class Planner:
         self.core.logger = SimpleNamespace(info=info, info_once=info, **silent)
 
     def _config(self, asked: Question) -> Any:
-        speculative = None
-        if asked["drafts"]:
-            speculative = SimpleNamespace(
-                num_speculative_tokens=asked["drafts"],
-                use_eagle=lambda: False,
-                use_eagle_block_drop=lambda: False,
-                use_multi_module_mtp=lambda: False,
-                method="draft_model",
-            )
+        speculative = self._drafter(asked) if asked["drafts"] else None
         stages, length = len(asked["stages"]), asked["max_model_len"]
         layout = getattr(self._optional("vllm.v1.kv_cache_layout"), "KVCacheLayout", None)
         config = self._with_engine_properties()
@@ -125,6 +124,23 @@ class Planner:
         config.use_v2_model_runner = asked["model_runner"] == "V2"
         return config
 
+    def _drafter(self, asked: Question) -> Any:
+        """The checkpoint's own modules, or a small model that reads nothing ahead."""
+        modules = asked["draft_modules"]
+        drafter = SimpleNamespace(
+            method="mtp" if modules else "draft_model",
+            num_speculative_tokens=asked["drafts"],
+            draft_model_config=SimpleNamespace(
+                hf_config=SimpleNamespace(num_nextn_predict_layers=modules)
+            ),
+            use_eagle=lambda: bool(modules),
+            use_eagle_block_drop=lambda: False,
+        )
+        engine = self._optional("vllm.config.speculative")
+        several = getattr(getattr(engine, "SpeculativeConfig", None), "use_multi_module_mtp", None)
+        drafter.use_multi_module_mtp = lambda: several(drafter)
+        return drafter
+
     def _with_engine_properties(self) -> Any:
         """An empty configuration with the engine's own derived figures."""
         names = ("max_concurrent_batches", "max_in_flight_tokens", "num_speculative_tokens")
@@ -144,13 +160,15 @@ class Planner:
                     )
             stages.append(specs)
             first += count
+        for module in range(asked["draft_modules"]):  # each one more layer of the last kind
+            stages[-1][f"mtp.{module}.attn"] = self._spec(asked["layers"][-1], asked)
         return stages
 
     def _spec(self, layer: Layer, asked: Question) -> Any:
         dtype = self.torch.bfloat16 if asked["cache_dtype"] == "auto" else self.torch.uint8
         kind = layer["kind"]
         if kind == "mla":
-            return self._latent(asked, layer["latent"], dtype)
+            return self._latent(asked, layer["latent"], dtype, cache_dtype=asked["cache_dtype"])
         if kind == "state":
             return self._state(layer, asked)
         facts = {
@@ -169,12 +187,15 @@ class Planner:
             return _made(self.specs.FullAttentionSpec, facts, head_size_v=layer["v_dim"])
         return _made(self.specs.FullAttentionSpec, facts)
 
-    def _latent(self, asked: Question, width: int, dtype: Any) -> Any:
+    def _latent(
+        self, asked: Question, width: int, dtype: Any, cache_dtype: str | None = None
+    ) -> Any:
         facts = {
             "block_size": _block(asked),
             "num_kv_heads": 1,
             "head_size": width,
             "dtype": dtype,
+            "cache_dtype_str": cache_dtype,
             "use_mla": True,
         }
         made = getattr(self.specs, "MLAAttentionSpec", self.specs.FullAttentionSpec)
@@ -220,9 +241,10 @@ def _made(spec: Any, facts: dict[str, Any], **more: Any) -> Any:
 
 def _refused(text: str, length: int) -> Answer | str:
     """The engine's refusal as a tuple like the others; any other error by its text."""
-    needed, estimated = _NEEDED.search(text), _ESTIMATED.search(text)
+    needed, estimated, said = (find.search(text) for find in (_NEEDED, _ESTIMATED, _LENGTH))
     if needed:
         longest = int(estimated[1]) if estimated else None
+        length = int(said[1]) if said else length
         return ["KVCacheTooSmall", None, None, None, length, float(needed[1]), longest]
     if text.startswith("No available memory"):
         return ["NoCacheBlocks", None, None, None, length, None, None]

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 SEED = 20_260_401
-COUNT = 3_000
+COUNT = 2_400
 
 Layer = dict[str, Any]
 Question = dict[str, Any]
@@ -59,6 +59,7 @@ def _question(random: Random, family: str) -> Question:
         "model_runner": random.choice(("V1", "V2")),
         "caches_prefixes": random.random() > 0.4,
         "drafts": 0,
+        "draft_modules": 0,
         "dcp": 1,
         "override": None,
         "auto_fit": random.random() < 0.15,
@@ -92,9 +93,9 @@ def _dense(random: Random, asked: Question) -> list[Layer]:
 
 def _dense_of_unequal_layers(random: Random, asked: Question) -> list[Layer]:
     dim = random.choice(_HEAD_DIMS)
-    shapes = [_attention("full", random.choice(_HEADS), dim) for _ in range(random.randint(2, 4))]
-    if random.random() < 0.5:
-        shapes[0]["v_dim"] = random.choice((64, 128))
+    values = {"v_dim": random.choice((64, 128))} if random.random() < 0.3 else {}
+    heads = random.sample(_HEADS, random.randint(2, 4))
+    shapes = [_attention("full", count, dim, **values) for count in heads]
     return [random.choice(shapes) for _ in range(random.randint(2, 80))]
 
 
@@ -111,8 +112,10 @@ def _sparse_latent(random: Random, asked: Question) -> list[Layer]:
 
 
 def _windows(random: Random, asked: Question) -> list[Layer]:
-    """Windows alone, or between full layers of the same shape."""
+    """Windows alone, or between full layers of the same shape; some with modules that draft."""
     heads, dim = _heads(random)
+    if random.random() < 0.25:
+        asked["drafts"], asked["draft_modules"] = random.randint(1, 5), random.choice((1, 1, 2, 3))
     window = _attention("sliding", heads, dim, window=random.choice(_WINDOWS))
     if random.random() < 0.15:
         return [window] * random.randint(1, 64)

@@ -16,7 +16,8 @@ from shipfitter.core.model import LayerKind, ModelFacts
 from shipfitter.core.packed_cache import BLOCK_TOKENS, is_packed, packed_cache
 from shipfitter.core.page_laws import PageLaw, page_law
 from shipfitter.core.releases import rules_for
-from shipfitter.core.rules import NeedRule
+from shipfitter.core.rules import EngineRules, NeedRule, StateRule
+from shipfitter.core.traits import traits_of
 
 # One term of a sum over groups: bytes of a block (or 1) for each page the law gives.
 Term = tuple[int, PageLaw]
@@ -33,11 +34,13 @@ class CacheLayout:
     block_size: int  # tokens of an attention block, after hybrid alignment
     num_groups: int
     has_state: bool
+    has_attention: bool = True
     null_block: bool  # engines from 0.29 keep one block back in their checks
     page_terms: tuple[Term, ...] = ()  # (groups that follow the law, the law)
     need_terms: tuple[tuple[Term, ...], ...] = ()  # per stage: (bytes per page, the law)
     needs_least_memory: bool = False  # 0.14-0.16: the whole model against the smallest stage
-    min_block_size: int = 0  # smallest over groups, for the token line up to 0.20.0
+    min_block_size: int = 0  # smallest over attention groups, for the token line up to 0.20.0
+    state_spans_length: bool = False  # a state counts as a block of max_model_len in that line
     shards: int = 1  # decode context parallelism, for the same line
     weighted_terms: tuple[Term, ...] = ()  # (bytes of a group, its law), where those are counted
 
@@ -103,24 +106,56 @@ def _layout(same: SameModel, key: CacheKey, in_flight_tokens: int) -> CacheLayou
     def law(spec: LayerSpec) -> PageLaw:
         return page_law(spec, model, key, in_flight_tokens=in_flight_tokens)
 
-    laws = tuple(law(group[0]) for group in groups)
     stages = _stages(model, key)
-    bytes_per_block = tuple(_block_bytes(groups, stage) for stage in stages)
+    own_groups = [groups] * len(stages)
+    if rules.groups_by_stage and len(stages) > 1:
+        own_groups = [_stage_groups(specs, key, stage) for stage in stages]
+        groups = own_groups[0]
+    laws = tuple(law(group[0]) for group in groups)
+    whole = range(stages[-1].stop)
+    projects = rules.projects_groups or len(groups) != 1 or _merges(groups[0], model)
+    bytes_per_block = tuple(
+        _block_bytes(own, stage if projects else whole)
+        for own, stage in zip(own_groups, stages, strict=True)
+    )
     attention = [group[0].block_tokens for group in groups if group[0].kind is not LayerKind.STATE]
     return CacheLayout(
         bytes_per_block=bytes_per_block,
         block_size=min(attention, default=key.block_tokens),
         num_groups=len(groups),
         has_state=any(spec.kind is LayerKind.STATE for spec in specs),
+        has_attention=bool(attention),
         null_block=rules.null_block,
         page_terms=_merged((1, group_law) for group_law in laws),
         need_terms=tuple(
             _need_terms(rules.need_rule, specs, groups, law, stage) for stage in stages
         ),
         needs_least_memory=rules.need_rule is NeedRule.FIRST_GROUP_ALL_STAGES,
-        min_block_size=min((group[0].block_tokens for group in groups), default=key.block_tokens),
+        min_block_size=min(attention, default=key.block_tokens),
+        state_spans_length=_state_spans_length(groups, key, rules),
         shards=key.decode_context_parallel_size,
     )
+
+
+def _stage_groups(specs: Sequence[LayerSpec], key: CacheKey, stage: range) -> tuple[Group, ...]:
+    """Groups of one stage's own layers."""
+    own = [spec for spec in specs if spec.index in stage]
+    return cache_groups(own, rules_for(key.version), hybrid_manager=key.hybrid_manager)
+
+
+def _state_spans_length(groups: Sequence[Group], key: CacheKey, rules: EngineRules) -> bool:
+    """Source: vLLM vllm/model_executor/models/config.py, mamba_block_size."""
+    states = [group for group in groups if group[0].kind is LayerKind.STATE]
+    by_block = rules.state_rule is StateRule.BY_MODE and key.caches_prefixes
+    alone = len(states) == len(groups)
+    return bool(states) and not by_block and not (alone and rules.groups_by_stage)
+
+
+def _merges(group: Group, model: ModelFacts) -> bool:
+    """True for layers that the engine counts as copies of one; an indexer is a layer of its own."""
+    first = group[0]
+    alike = all(spec.shape == first.shape and spec.kind is first.kind for spec in group)
+    return alike and not traits_of(model).is_sparse
 
 
 def _packed_layout(model: ModelFacts, key: CacheKey, in_flight_tokens: int) -> CacheLayout:

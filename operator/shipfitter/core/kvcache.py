@@ -110,7 +110,11 @@ def _report(layout: CacheLayout, settings: EngineSettings, blocks: int, length: 
     if settings.rules.reports_concurrency:
         tokens = int(blocks / pages * length)
     else:
-        tokens = blocks // layout.num_groups * layout.min_block_size * layout.shards
+        block = layout.min_block_size
+        if layout.state_spans_length:
+            whole = settings.max_model_len or length
+            block = min(block, whole) if layout.has_attention else whole
+        tokens = blocks // layout.num_groups * block * layout.shards
     return CachePlan(
         num_gpu_blocks=blocks,
         max_model_len=length,

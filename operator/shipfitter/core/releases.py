@@ -46,6 +46,8 @@ _FIRST = EngineRules(
     need_rule=NeedRule.OWN_PAGES,
     reports_concurrency=False,
     override_replaces_memory=False,
+    groups_by_stage=True,
+    projects_groups=True,
     scales_blocks=False,
     pads_attention_pages=False,
     keeps_short_latents=False,
@@ -85,12 +87,15 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
     (EngineVersion(0, 9, 0), {"tiers": (_LARGE, _SMALL), "hybrid_manager": True}),
     # Observed compile-time block in this release's logs.
     (EngineVersion(0, 10, 2), {"compile_block": CompileBlock.RUNS}),
+    # v1/core/kv_cache_utils.py: groups over all stages.
     # v1/worker/gpu_worker.py: snapshot after NCCL. config/compilation.py: full decode graphs,
     # steps of 16 above 256.
     (
         EngineVersion(0, 11, 0),
         {
             "communication_outside": True,
+            "groups_by_stage": False,
+            "projects_groups": False,
             "captures_full_decode": True,
             "compile_block": CompileBlock.ABSENT,
         },
@@ -132,6 +137,7 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         EngineVersion(0, 17, 0),
         {
             "need_rule": NeedRule.FIRST_GROUP,
+            "projects_groups": True,
             "sorts_to_sample": False,
             "keeps_sampler_scratch": True,
         },

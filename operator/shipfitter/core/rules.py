@@ -72,6 +72,8 @@ class EngineRules:
     need_rule: NeedRule
     reports_concurrency: bool
     override_replaces_memory: bool
+    groups_by_stage: bool  # each pipeline stage groups its own layers
+    projects_groups: bool  # a stage counts its own layers of a group whose layers differ
     scales_blocks: bool  # pages become alike by more tokens in a block
     pads_attention_pages: bool
     keeps_short_latents: bool  # beside larger pages, by giving every layer all tokens
