@@ -6,7 +6,6 @@ planner is imitated: specs, grouping, page sizes, checks and the reported figure
 What is given to it is a configuration of plain attributes instead of a served model.
 """
 
-import dataclasses
 import gzip
 import importlib
 import json
@@ -16,7 +15,8 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from oracle.questions import COUNT, SEED, Layer, Question, digest, questions
+from oracle.layer_specs import Specs
+from oracle.questions import COUNT, SEED, Question, digest, questions
 
 # One tuple for each question: outcome, blocks, tokens, concurrency, length, needed GiB as printed,
 # estimated length.
@@ -33,11 +33,10 @@ class Planner:
 
     def __init__(self) -> None:
         os.environ.update(VLLM_LOGGING_LEVEL="ERROR", VLLM_NO_USAGE_STATS="1", DO_NOT_TRACK="1")
-        self.torch = importlib.import_module("torch")
-        self.specs = importlib.import_module("vllm.v1.kv_cache_interface")
         self.core = importlib.import_module("vllm.v1.core.kv_cache_utils")
         self.config_class = importlib.import_module("vllm.config").VllmConfig
         self.release = importlib.import_module("vllm.version").__version__.split("+")[0]
+        self.specs = Specs(tuple(int(part) for part in self.release.split(".")[:2]))
         self.reported: list[tuple[int, float]] = []
         self._listen()
 
@@ -46,12 +45,12 @@ class Planner:
         config = self._config(asked)
         if asked["auto_fit"] and not hasattr(self.core, "_auto_fit_max_model_len"):
             return "this release does not fit the length to the memory"
-        stages = self._stages(asked)
         self.reported.clear()
         try:
+            stages = self.specs.stages(asked)
             blocks, tokens, concurrency = self._figures(config, stages, asked["available_bytes"])
         except ValueError as error:
-            return _refused(str(error), asked["max_model_len"])
+            return refusal(str(error), asked["max_model_len"])
         except (AssertionError, NotImplementedError) as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())}"
         length = config.model_config.max_model_len
@@ -148,77 +147,6 @@ class Planner:
         own = {name: vars(self.config_class).get(name) for name in names}
         return type("Config", (SimpleNamespace,), {k: v for k, v in own.items() if v})()
 
-    def _stages(self, asked: Question) -> list[dict[str, Any]]:
-        stages, first = [], 0
-        for count in asked["stages"]:
-            specs: dict[str, Any] = {}
-            for index, layer in enumerate(asked["layers"][first:][:count], start=first):
-                specs[f"layers.{index}.attn"] = self._spec(layer, asked)
-                if "indexer" in layer:
-                    specs[f"layers.{index}.indexer"] = self._latent(
-                        asked, layer["indexer"], self.torch.uint8
-                    )
-            stages.append(specs)
-            first += count
-        for module in range(asked["draft_modules"]):  # each one more layer of the last kind
-            stages[-1][f"mtp.{module}.attn"] = self._spec(asked["layers"][-1], asked)
-        return stages
-
-    def _spec(self, layer: Layer, asked: Question) -> Any:
-        dtype = self.torch.bfloat16 if asked["cache_dtype"] == "auto" else self.torch.uint8
-        kind = layer["kind"]
-        if kind == "mla":
-            return self._latent(asked, layer["latent"], dtype, cache_dtype=asked["cache_dtype"])
-        if kind == "state":
-            return self._state(layer, asked)
-        facts = {
-            "block_size": _block(asked),
-            "num_kv_heads": layer["heads"],
-            "head_size": layer["dim"],
-            "dtype": dtype,
-            "use_mla": False,
-        }
-        if kind == "sliding":
-            return _made(self.specs.SlidingWindowSpec, facts, sliding_window=layer["window"])
-        if kind == "chunked":
-            chunked = self.specs.ChunkedLocalAttentionSpec
-            return _made(chunked, facts, attention_chunk_size=layer["window"])
-        if "v_dim" in layer:
-            return _made(self.specs.FullAttentionSpec, facts, head_size_v=layer["v_dim"])
-        return _made(self.specs.FullAttentionSpec, facts)
-
-    def _latent(
-        self, asked: Question, width: int, dtype: Any, cache_dtype: str | None = None
-    ) -> Any:
-        facts = {
-            "block_size": _block(asked),
-            "num_kv_heads": 1,
-            "head_size": width,
-            "dtype": dtype,
-            "cache_dtype_str": cache_dtype,
-            "use_mla": True,
-        }
-        made = getattr(self.specs, "MLAAttentionSpec", self.specs.FullAttentionSpec)
-        return _made(made, facts)
-
-    def _state(self, layer: Layer, asked: Question) -> Any:
-        aligned = asked.get("aligned_block_tokens")
-        padded = aligned * layer["page_tokens_bytes"] if aligned else None
-        cached = asked["caches_prefixes"] and self.release_number() >= (0, 15)
-        facts = {
-            "block_size": _block(asked) if cached else asked["max_model_len"],
-            "shapes": ((layer["bytes"] // 2,),),
-            "dtypes": (self.torch.bfloat16,),
-            "page_size_padded": padded,
-            "mamba_cache_mode": "align" if cached else "none",
-            "num_speculative_blocks": asked["drafts"],
-        }
-        return _made(self.specs.MambaSpec, facts)
-
-    def release_number(self) -> tuple[int, ...]:
-        """Major and minor number of the release."""
-        return tuple(int(part) for part in self.release.split(".")[:2])
-
     def _optional(self, module: str) -> Any:
         try:
             return importlib.import_module(module)
@@ -226,20 +154,7 @@ class Planner:
             return None
 
 
-def _block(asked: Question) -> int:
-    return int(asked.get("aligned_block_tokens", asked["block_tokens"]))
-
-
-def _made(spec: Any, facts: dict[str, Any], **more: Any) -> Any:
-    """A spec of whatever fields the release has; a figure that it cannot hold is an error."""
-    known = {field.name for field in dataclasses.fields(spec) if field.init}
-    lost = sorted(set(more) - known)
-    if lost:
-        raise NotImplementedError(f"{spec.__name__} has no {', '.join(lost)}")
-    return spec(**{name: value for name, value in facts.items() if name in known}, **more)
-
-
-def _refused(text: str, length: int) -> Answer | str:
+def refusal(text: str, length: int) -> Answer | str:
     """The engine's refusal as a tuple like the others; any other error by its text."""
     needed, estimated, said = (find.search(text) for find in (_NEEDED, _ESTIMATED, _LENGTH))
     if needed:
@@ -259,10 +174,7 @@ def main(path: str) -> None:
     asked = questions()
     answers, refused = [], {}
     for index, question in enumerate(asked):
-        try:
-            answer = planner.answer(question)
-        except NotImplementedError as error:
-            answer = f"NotImplementedError: {error}"
+        answer = planner.answer(question)
         answers.append(None if isinstance(answer, str) else answer)
         if isinstance(answer, str):
             refused[index] = answer
