@@ -14,6 +14,7 @@ demo: $(VENV)/.runtime  ## The main job for real, on this machine: no GPU and no
 
 .PHONY: test
 test: check  ## All that CI runs: check, then everything on the real control plane.
+	$(PYTEST) -n 2 --dist loadfile -m "thorough and not plane"
 	@$(MAKE) -s bin >/dev/null
 	$(PYTEST) -m plane tests
 
@@ -23,7 +24,7 @@ check: $(VENV)/.dev  ## Lint, types, contracts and the tests without a control p
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(PYTEST) -n 2 --dist loadfile -m "not plane"
+	$(PYTEST) -n 2 --dist loadfile -m "not plane and not thorough"
 
 .PHONY: format
 format: $(VENV)/.dev  ## Format, and fix what a linter can.

@@ -1,6 +1,9 @@
 """What all tests share: how thorough property tests are, and rewriting golden files."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 from hypothesis import HealthCheck, settings
 
@@ -11,6 +14,33 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=500, deadline=None, suppress_health_check=QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+# Files that take more than some ten seconds: `make test` runs them, `make check` does not wait.
+TESTS = Path(__file__).parent
+THOROUGH = frozenset(
+    TESTS / name
+    for name in (
+        "accuracy/test_accuracy.py",
+        "property/test_cluster_laws.py",
+        "property/test_inventory_laws.py",
+        "unit/agent/test_watch.py",
+        "unit/cli/test_inspect_model.py",
+        "unit/cluster/test_inspection.py",
+        "unit/cluster/test_runtime.py",
+        "unit/cluster/test_runtime_weather.py",
+        "unit/core/test_inspected.py",
+        "unit/core/test_oracle.py",
+        "world/test_engine.py",
+        "world/test_programs.py",
+    )
+)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path in THOROUGH:
+            item.add_marker(pytest.mark.thorough)
 
 
 def pytest_addoption(parser):
