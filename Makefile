@@ -33,7 +33,7 @@ format: $(VENV)/.dev  ## Format, and fix what a linter can.
 .PHONY: golden
 golden: $(VENV)/.dev  ## Rewrite golden files, CRDs and generated docs; read the diff.
 	$(RUN)/python -m shipfitter.api.crd
-	$(RUN)/python -m contract.generated
+	@cd tests && $(RUN)/python -m contract.generated
 	$(PYTEST) tests/golden --update-golden
 
 .PHONY: accuracy

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from hypothesis import HealthCheck, settings
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)

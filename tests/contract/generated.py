@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -58,8 +59,28 @@ def _help(command: str) -> str:
 PAGES = {"docs/conditions.md": conditions_page, "docs/cli.md": cli_page}
 
 
+READMES = ("README.md", "README.zh-CN.md")
+CONSOLE = re.compile(r"^```console\n\$ (?P<command>.*)\n(?P<shown>(?:.*\n)*?)```", re.MULTILINE)
+
+
+def refreshed(readme: str) -> str:
+    """The README with what its console commands print now."""
+
+    def answer(found: re.Match[str]) -> str:
+        program, *arguments = shlex.split(found["command"])
+        words = [sys.executable, "-m", program, *arguments]
+        run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        return f"```console\n$ {found['command']}\n{run.stdout.rstrip()}\n```"
+
+    return CONSOLE.sub(answer, readme)
+
+
 def main() -> None:
     """Write them all."""
+    for name in READMES:
+        path = ROOT / name
+        path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"wrote {name}")
     for path, page in PAGES.items():
         (ROOT / path).write_text(page(), encoding="utf-8")
         print(f"wrote {path}")
