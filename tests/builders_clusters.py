@@ -39,8 +39,8 @@ class Machine:
         return str(self.node["metadata"]["name"])
 
 
-def cluster(seed: int) -> tuple[Machine, ...]:
-    """One to four kinds of nodes, one to five nodes of each."""
+def cluster(seed: int, prefix: str = "") -> tuple[Machine, ...]:
+    """One to four kinds of nodes, one to five nodes of each; names begin with the prefix."""
     chance = Random(seed)
     machines: list[Machine] = []
     for kind in range(chance.randint(1, 4)):
@@ -51,7 +51,7 @@ def cluster(seed: int) -> tuple[Machine, ...]:
         count = chance.choice((1, 2, 4, 8))
         labelled = chance.choice(("all", "all", "product", "cloud", "none"))
         machines += [
-            make(chance, f"k{kind}-{number}", product, count, labelled)
+            make(chance, f"{prefix}k{kind}-{number}", product, count, labelled)
             for number in range(chance.randint(1, 5))
         ]
     return tuple(machines)
