@@ -23,6 +23,20 @@ __all__ = [
 # Source: vLLM 0.21 vllm/v1/worker/gpu_worker.py _scoped_allocator_max_split (absent in 0.20.0).
 WHOLE_BLOCKS_FROM = EngineVersion(0, 21, 0)
 
+# Classes that make embedding and head on every stage, used there or not.
+# Source: vLLM 0.32 vllm/model_executor/models, each class's own file.
+_TABLES_ON_EVERY_STAGE = frozenset(
+    {
+        "BloomForCausalLM", "DbrxForCausalLM", "FalconForCausalLM", "GemmaForCausalLM",
+        "Gemma3ForCausalLM", "Gemma4ForCausalLM", "GptOssForCausalLM", "GraniteMoeForCausalLM",
+        "GraniteMoeHybridForCausalLM", "GraniteMoeSharedForCausalLM", "JambaForCausalLM",
+        "MambaForCausalLM", "Mamba2ForCausalLM", "MiniCPMForCausalLM", "MixtralForCausalLM",
+        "NemotronHForCausalLM", "OlmoeForCausalLM", "OPTForCausalLM", "OrionForCausalLM",
+        "PhiMoEForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM", "Qwen3NextForCausalLM",
+        "StablelmForCausalLM", "Zamba2ForCausalLM",
+    }
+)  # fmt: skip
+
 _ALLOCATION_UNIT_BYTES = 512
 _SEGMENT_BYTES = 2 * MIB
 _LARGE_BYTES = 10 * MIB  # from here on a tensor gets a segment of its own
@@ -106,6 +120,8 @@ def _is_on_stage(
     last = len(stages) - 1
     if group.place == "layer":
         return group.layer in stages[stage]
+    if group.place in ("embedding", "head") and model.architecture in _TABLES_ON_EVERY_STAGE:
+        return True
     if group.place == "embedding":  # tied: the last stage holds a copy as its head
         return stage == 0 or (stage == last and model.tie_word_embeddings)
     if group.place in ("head", "prediction"):
