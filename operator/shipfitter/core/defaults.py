@@ -126,6 +126,17 @@ def caches_prefixes(model: ModelFacts, rules: EngineRules, asked: bool | None) -
             return asked is not False
 
 
+# FlashAttention 4 on compute capability 9.x reads fp8 caches of the widest heads in such tiles.
+# Source: vLLM 0.32 (not 0.26) v1/attention/backends/flash_attn.py get_preferred_block_size.
+_WIDE_HEADS_IN_FP8 = EngineVersion(0, 32, 0)
+_WIDE_HEAD_DIM = 512
+_WIDE_BLOCK_TOKENS = 64
+
+
+def _has_wide_heads(model: ModelFacts) -> bool:
+    return any(layer.head_dim == _WIDE_HEAD_DIM for layer in model.layers)
+
+
 def block_tokens(
     model: ModelFacts,
     version: EngineVersion,
@@ -140,8 +151,10 @@ def block_tokens(
     traits = traits_of(model)
     if traits.is_packed:
         return PACKED_BLOCK_TOKENS
+    hopper = compute_capability is not None and compute_capability[0] == 9
     if not traits.has_latent:
-        return DEFAULT_BLOCK_TOKENS
+        wide = hopper and one_byte_cache and version >= _WIDE_HEADS_IN_FP8
+        return _WIDE_BLOCK_TOKENS if wide and _has_wide_heads(model) else DEFAULT_BLOCK_TOKENS
     if traits.is_sparse:
         return LATENT_KERNEL_BLOCK_TOKENS
     major = compute_capability[0] if compute_capability else 0

@@ -64,9 +64,6 @@ _OPEN_PLANS = {
     "the engine's config class then takes 4,096, published ones say null",
     "NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4": "the engine does not see this config's quantization, "
     "so the cache is not fp8 either",
-    "gemma-4-12B-it": "an fp8 cache takes blocks of 64 on compute capability 9.0",
-    "gemma-4-26B-A4B-it": "likewise",
-    "gemma-4-E2B-it": "likewise",
 }
 _OPEN_WEIGHTS = {
     "DeepSeek-V2-Lite-Chat": "0.5 % over: rope tables",
