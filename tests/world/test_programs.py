@@ -89,12 +89,13 @@ def test_a_broken_build_keeps_what_it_made_and_goes_on(machine, monkeypatch):
 
 def test_an_interrupted_build_ends_its_compiler(machine, monkeypatch):
     monkeypatch.setenv("GO_HANGS_AT", "kube-apiserver")
-    command = [sys.executable, "-m", "world.controlplane", "bin"]
-    build = subprocess.Popen(
-        command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        # What runs in a shell's background inherits an ignored SIGINT, and Python then keeps it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    # What runs in a shell's background inherits an ignored SIGINT, and Python would keep it.
+    listening = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('world.controlplane', run_name='__main__', alter_sys=True)"
+    )
+    command = [sys.executable, "-c", listening, "bin"]
+    build = subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 20
     while not (pid_file := machine / "calls.pid").exists() or not pid_file.read_text().strip():
         assert time.monotonic() < deadline
