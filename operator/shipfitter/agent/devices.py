@@ -72,6 +72,7 @@ class Memory:
     total_bytes: int | None = None
     reserved_bytes: int | None = None
     used_bytes: int | None = None
+    coherent: bool = False  # addresses the machine's memory in hardware: Grace, GB10, Thor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,7 @@ class GpuReading:
     compute_mode: int | None = None
     mig_enabled: bool = False
     mig_devices: tuple[MigReading, ...] = ()
+    row_remap_pending: bool = False
     row_remap_failed: bool = False
     fabric_unfinished: bool = False
     xid: int | None = None
@@ -102,6 +104,7 @@ class GpuReading:
     has_processes: bool = False
     numa_node: int | None = None
     pci_bus_id: str = ""
+    doubts: tuple[str, ...] = ()  # what the driver would know and did not say this time
 
     def lost(self) -> "GpuReading":
         """The same GPU after it fell off the bus."""
@@ -123,7 +126,13 @@ class GpuReading:
         for is_so, reason in troubles:
             if is_so:
                 return "Unhealthy", reason
-        return "Healthy", "ComputeModeExclusiveProcess" if self.compute_mode == 3 else ""
+        if self.doubts:
+            return "Unknown", self.doubts[0]
+        remarks = (
+            (self.row_remap_pending, "RowRemapPending"),  # after the next reset all is well again
+            (self.compute_mode == 3, "ComputeModeExclusiveProcess"),
+        )
+        return "Healthy", next((reason for is_so, reason in remarks if is_so), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +144,11 @@ class NodeReading:
     gpus: tuple[GpuReading, ...] = ()
     hidden_gpus: int = 0  # counted by the driver, not to be opened by us
     nvlink_islands: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether another look may tell more."""
+        return any(gpu.doubts for gpu in self.gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

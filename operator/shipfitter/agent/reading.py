@@ -1,37 +1,33 @@
-"""The NVIDIA driver: the only module that imports `pynvml`."""
+"""A node's GPUs as the NVIDIA driver tells of them. Imports `pynvml`."""
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
 
-from shipfitter.agent.devices import (
-    Fingerprint,
-    GpuReading,
-    Memory,
-    MigReading,
-    NodeReading,
-    NvmlUnavailableError,
-    reason_of,
+from shipfitter.agent.asking import (
+    LostError,
+    UnansweredError,
+    ask,
+    ask_gpu,
+    ask_surely,
+    must,
+    open_gpu,
 )
+from shipfitter.agent.devices import Fingerprint, GpuReading, Memory, NodeReading
+from shipfitter.agent.partitions import is_partitioned, mig_devices
 from shipfitter.core.gpus import assumed_reserved_bytes, normalise_product, resolve_product
-from shipfitter.units import GIB, MIB
+from shipfitter.units import MIB
 
 # The library defines this index as a tuple by mistake; nvml.h says 2.
 P2P_CAPS_INDEX_NVLINK = 2
+ATS = pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS
 INIT_WITHOUT_GPUS = 1  # a driver without a device is no error
 FABRIC_UNFINISHED = (
     pynvml.NVML_GPU_FABRIC_STATE_NOT_STARTED,
     pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS,
 )
-FAILURES = (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError, UnicodeDecodeError, ValueError)
 # Errors of applications, not of the GPU. Source: NVIDIA/k8s-device-plugin internal/rm/health.go.
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
-
-
-class _LostError(Exception):
-    """The GPU fell off the bus: no further question about it makes sense."""
 
 
 class Nvml:
@@ -48,7 +44,7 @@ class Nvml:
     def open(self) -> None:
         """Begin a session. Raises NvmlUnavailableError with the driver's reason."""
         if not self._is_open:
-            _must(pynvml.nvmlInitWithFlags, INIT_WITHOUT_GPUS)
+            must(pynvml.nvmlInitWithFlags, INIT_WITHOUT_GPUS)
             self._is_open = True
             self._watch_events()
 
@@ -57,15 +53,15 @@ class Nvml:
         if self._is_open:
             self._is_open = False
             self._events = None
-            _ask(pynvml.nvmlShutdown)
+            ask(pynvml.nvmlShutdown)
 
     def fingerprint(self) -> Fingerprint:
         """What is cheap to ask and changes when anything does that a full reading would tell."""
         self.open()
         self._collect_events()
-        count = _must(pynvml.nvmlDeviceGetCount)
+        count = must(pynvml.nvmlDeviceGetCount)
         return Fingerprint(
-            driver=_ask(pynvml.nvmlSystemGetDriverVersion) or "",
+            driver=ask(pynvml.nvmlSystemGetDriverVersion) or "",
             gpus=tuple(self._gpu_fingerprint(index) for index in range(count)),
             xids=tuple(sorted(self._xids.items())),
         )
@@ -73,12 +69,13 @@ class Nvml:
     def read(self) -> NodeReading:
         """Everything about every GPU. Raises NvmlUnavailableError."""
         self.open()
-        count = _must(pynvml.nvmlDeviceGetCount)
+        self._collect_events()
+        count = must(pynvml.nvmlDeviceGetCount)
         found = [self._gpu(index) for index in range(count)]
         gpus = tuple(gpu for gpu, _ in found if gpu)
-        cuda = _ask(pynvml.nvmlSystemGetCudaDriverVersion_v2)
+        cuda = ask(pynvml.nvmlSystemGetCudaDriverVersion_v2)
         reading = NodeReading(
-            driver=_ask(pynvml.nvmlSystemGetDriverVersion) or "",
+            driver=ask(pynvml.nvmlSystemGetDriverVersion) or "",
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
             gpus=gpus,
             hidden_gpus=sum(gpu is None for gpu, _ in found),
@@ -92,16 +89,16 @@ class Nvml:
 
     def _gpu_fingerprint(self, index: int) -> tuple[Any, ...]:
         try:
-            handle = _open_gpu(index)
+            handle = open_gpu(index)
             memory = _memory_info(handle)
             return (
-                _ask_gpu(pynvml.nvmlDeviceGetUUID, handle),
-                _ask_gpu(pynvml.nvmlDeviceGetMigMode, handle),
-                _ask_gpu(pynvml.nvmlDeviceGetComputeMode, handle),
+                ask_gpu(pynvml.nvmlDeviceGetUUID, handle),
+                ask_gpu(pynvml.nvmlDeviceGetMigMode, handle),
+                ask_gpu(pynvml.nvmlDeviceGetComputeMode, handle),
                 memory and (memory.total, memory.used // (64 * MIB)),
                 _fabric_state(handle),
             )
-        except _LostError:
+        except LostError:
             return (index, "lost")
 
     def _gpu(self, index: int) -> tuple[GpuReading | None, Any]:
@@ -109,10 +106,10 @@ class Nvml:
         facts: dict[str, Any] = {}
         handle = None
         try:
-            handle = _open_gpu(index)
+            handle = open_gpu(index)
             if handle is not None:
                 self._fill(facts, handle)
-        except _LostError:
+        except LostError:
             known = self._uuids[index] if index < len(self._uuids) else ""
             last = self._last.get(facts.get("uuid", known))
             if last:
@@ -120,30 +117,37 @@ class Nvml:
             facts["is_lost"] = True
         if not facts.get("uuid"):
             return None, None
-        return GpuReading(**facts), handle
+        return GpuReading(**facts | {"doubts": tuple(facts.get("doubts", ()))}), handle
 
     def _fill(self, facts: dict[str, Any], handle: Any) -> None:
         """Collect facts one by one, so that those before a loss are kept."""
-        facts["uuid"] = _ask_gpu(pynvml.nvmlDeviceGetUUID, handle) or ""
-        facts["product"] = normalise_product(_ask_gpu(pynvml.nvmlDeviceGetName, handle) or "")
-        facts["compute_capability"] = _ask_gpu(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-        mig_mode = _ask_gpu(pynvml.nvmlDeviceGetMigMode, handle)
-        facts["mig_enabled"] = bool(mig_mode and mig_mode[0])
+        facts["uuid"] = ask_gpu(pynvml.nvmlDeviceGetUUID, handle) or ""
+        facts["product"] = normalise_product(ask_gpu(pynvml.nvmlDeviceGetName, handle) or "")
+        facts["compute_capability"] = ask_gpu(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+        facts["doubts"] = [] if facts["product"] else ["NameUnknown"]
+        try:
+            facts["mig_enabled"] = is_partitioned(handle)
+        except UnansweredError:
+            facts["doubts"].append("MigModeUnknown")
         facts["memory"] = _memory(handle, facts["product"])
-        ecc = _ask_gpu(pynvml.nvmlDeviceGetEccMode, handle)
+        ecc = ask_gpu(pynvml.nvmlDeviceGetEccMode, handle)
         facts["ecc"] = bool(ecc[0]) if ecc else None
-        facts["compute_mode"] = _ask_gpu(pynvml.nvmlDeviceGetComputeMode, handle)
-        remapped = _ask_gpu(pynvml.nvmlDeviceGetRemappedRows, handle)
+        try:
+            facts["compute_mode"] = ask_surely(pynvml.nvmlDeviceGetComputeMode, handle)
+        except UnansweredError:
+            facts["doubts"].append("ComputeModeUnknown")
+        remapped = ask_gpu(pynvml.nvmlDeviceGetRemappedRows, handle)
+        facts["row_remap_pending"] = bool(remapped and remapped[2])
         facts["row_remap_failed"] = bool(remapped and remapped[3])
         facts["fabric_unfinished"] = _fabric_state(handle) in FABRIC_UNFINISHED
         facts["xid"] = self._xids.get(facts["uuid"])
-        facts["numa_node"] = _ask_gpu(pynvml.nvmlDeviceGetNumaNodeId, handle)
-        pci = _ask_gpu(pynvml.nvmlDeviceGetPciInfo, handle)
+        facts["numa_node"] = ask_gpu(pynvml.nvmlDeviceGetNumaNodeId, handle)
+        pci = ask_gpu(pynvml.nvmlDeviceGetPciInfo, handle)
         facts["pci_bus_id"] = _text(pci.busId) if pci else ""
-        processes = _ask_gpu(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        processes = ask_gpu(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
         facts["has_processes"] = bool(processes)
-        if facts["mig_enabled"]:
-            facts["mig_devices"] = _mig_devices(handle, facts["memory"].total_bytes)
+        if facts.get("mig_enabled"):
+            facts["mig_devices"] = mig_devices(handle, facts["memory"].total_bytes)
 
     def _nvlink_islands(
         self, found: list[tuple[GpuReading | None, Any]]
@@ -158,105 +162,61 @@ class Nvml:
 
     def _watch_events(self) -> None:
         """Hear of XID errors where the hardware tells; where not, GPUs are merely unmonitored."""
-        self._events = _ask(pynvml.nvmlEventSetCreate)
+        self._events = ask(pynvml.nvmlEventSetCreate)
         if self._events is None:
             return
-        for index in range(_ask(pynvml.nvmlDeviceGetCount) or 0):
-            handle = _ask(pynvml.nvmlDeviceGetHandleByIndex, index)
-            types = _ask(pynvml.nvmlDeviceGetSupportedEventTypes, handle) if handle else None
+        for index in range(ask(pynvml.nvmlDeviceGetCount) or 0):
+            handle = ask(pynvml.nvmlDeviceGetHandleByIndex, index)
+            types = ask(pynvml.nvmlDeviceGetSupportedEventTypes, handle) if handle else None
             if types:
                 wanted = types & pynvml.nvmlEventTypeXidCriticalError
-                _ask(pynvml.nvmlDeviceRegisterEvents, handle, wanted, self._events)
+                ask(pynvml.nvmlDeviceRegisterEvents, handle, wanted, self._events)
 
     def _collect_events(self) -> None:
         for _ in range(64):  # a storm must not hold the pass
-            event = self._events and _ask(pynvml.nvmlEventSetWait, self._events, 0)
+            event = self._events and ask(pynvml.nvmlEventSetWait, self._events, 0)
             if not event:
                 return
-            uuid = _ask(pynvml.nvmlDeviceGetUUID, event.device)
+            uuid = ask(pynvml.nvmlDeviceGetUUID, event.device)
             if uuid and event.eventData not in APPLICATION_XIDS:
                 self._xids[uuid] = event.eventData
 
 
-def _open_gpu(index: int) -> Any:
-    """The GPU's handle; None where we may not have it."""
-    try:
-        return pynvml.nvmlDeviceGetHandleByIndex(index)
-    except FAILURES as error:
-        code = getattr(error, "value", None)
-        if code == pynvml.NVML_ERROR_GPU_IS_LOST:
-            raise _LostError from None
-        if code == pynvml.NVML_ERROR_UNKNOWN:  # the container lost its devices
-            raise NvmlUnavailableError(reason_of(code)) from None
-        return None
-
-
 def _memory_info(handle: Any) -> Any:
     """NVML's second memory query, or its first where the driver has no second."""
-    return _ask_gpu(
-        pynvml.nvmlDeviceGetMemoryInfo, handle, version=pynvml.nvmlMemory_v2
-    ) or _ask_gpu(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    return ask_gpu(pynvml.nvmlDeviceGetMemoryInfo, handle, version=pynvml.nvmlMemory_v2) or ask_gpu(
+        pynvml.nvmlDeviceGetMemoryInfo, handle
+    )
 
 
 def _memory(handle: Any, product: str) -> Memory:
     row = resolve_product(product)
     if row and row.unified:  # the driver may or may not have a figure; the machine's is the truth
         return Memory(kind="unified")
+    # Integrated with the machine's memory; Grace's own GPUs are so too, and have a memory besides.
+    coherent = ask_gpu(pynvml.nvmlDeviceGetAddressingMode, handle) == ATS
     info = _memory_info(handle)
     if info is None:
-        return Memory(kind="unknown")
+        return Memory(kind="unknown", coherent=coherent)
     reserved_bytes = getattr(info, "reserved", None)
     used_bytes = info.used
     if reserved_bytes is None:  # the first query counts it as used, where the driver knows of it
         reserved_bytes = assumed_reserved_bytes(row, info.total)
+        if row is None:  # better what is gone of an idle card than a rule of thumb
+            reserved_bytes = max(reserved_bytes, min(used_bytes, info.total // 10))
         used_bytes = max(0, used_bytes - reserved_bytes)
     return Memory(
         kind="dedicated",
         total_bytes=info.total,
         reserved_bytes=reserved_bytes,
         used_bytes=used_bytes,
+        coherent=coherent,
     )
-
-
-def _mig_devices(handle: Any, gpu_total_bytes: int | None) -> tuple[MigReading, ...]:
-    devices = []
-    for slot in range(_ask_gpu(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
-        mig = _ask_gpu(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, slot)
-        uuid = mig and _ask_gpu(pynvml.nvmlDeviceGetUUID, mig)
-        if not uuid:
-            continue  # an empty slot between others is normal
-        attributes = _ask_gpu(pynvml.nvmlDeviceGetAttributes, mig)
-        name = _ask_gpu(pynvml.nvmlDeviceGetName, mig) or ""
-        devices.append(
-            MigReading(
-                uuid=uuid,
-                profile=_mig_profile(name, attributes, gpu_total_bytes),
-                memory_bytes=attributes.memorySizeMB * MIB if attributes else None,
-            )
-        )
-    return tuple(devices)
-
-
-def _mig_profile(name: str, attributes: Any, gpu_total_bytes: int | None) -> str:
-    """The profile in the device's name, else worked out of its slices and share of the memory.
-
-    Source: NVIDIA/go-nvlib pkg/nvlib/device: eighths of the memory rounded up, of the whole GiB.
-    """
-    found = re.search(r"MIG (\S+)", name)
-    if found:
-        return found[1]
-    if not attributes or not gpu_total_bytes:
-        return ""
-    eighths = -(-attributes.memorySizeMB * MIB * 8 // gpu_total_bytes)
-    gigabytes = round(eighths * -(-gpu_total_bytes // GIB) / 8)
-    slices, computing = attributes.gpuInstanceSliceCount, attributes.computeInstanceSliceCount
-    prefix = f"{computing}c." if 0 < computing < slices else ""
-    return f"{prefix}{slices}g.{gigabytes}gb"
 
 
 def _fabric_state(handle: Any) -> int | None:
     fabric = pynvml.c_nvmlGpuFabricInfoV_t()
-    asked = _ask_gpu(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, pynvml.byref(fabric))
+    asked = ask_gpu(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, pynvml.byref(fabric))
     return None if asked is None else int(fabric.state)
 
 
@@ -267,38 +227,12 @@ def _islands(handles: list[Any]) -> tuple[tuple[int, ...], ...]:
         for island in islands:
             other = handles[island[0]]
             asked = (handle, other, P2P_CAPS_INDEX_NVLINK)
-            if None not in asked and _ask(pynvml.nvmlDeviceGetP2PStatus, *asked) == 0:
+            if None not in asked and ask(pynvml.nvmlDeviceGetP2PStatus, *asked) == 0:
                 island.append(index)
                 break
         else:
             islands.append([index])
     return tuple(tuple(island) for island in islands if len(island) > 1)
-
-
-def _must(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or the session's end with the driver's reason."""
-    try:
-        return function(*arguments)
-    except FAILURES as error:
-        raise NvmlUnavailableError(reason_of(getattr(error, "value", None))) from None
-
-
-def _ask(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The answer; None where the driver, the hardware or our rights have none."""
-    try:
-        return function(*arguments, **options)
-    except FAILURES:
-        return None
-
-
-def _ask_gpu(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """As `_ask`, but a lost GPU ends the questions about it."""
-    try:
-        return function(*arguments, **options)
-    except FAILURES as error:
-        if getattr(error, "value", None) == pynvml.NVML_ERROR_GPU_IS_LOST:
-            raise _LostError from None
-        return None
 
 
 def _text(value: str | bytes) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from shipfitter.agent.devices import GpuReading, MigReading, NodeReading
 from shipfitter.agent.foreign import ForeignMemory
 from shipfitter.agent.host import Host
+from shipfitter.core.gpus import resolve_product
 from shipfitter.units import GIB
 
 API_VERSION = "shipfitter.dev/v1alpha1"
@@ -101,25 +102,31 @@ def summary(gpus: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What `kubectl get` shows: products, their number, and the least any of them offers."""
     if not gpus:
         return {"gpu": "", "count": "0", "memory": "", "free": "", "computeCapability": ""}
-    memories = [
-        gpu["memory"]
-        for gpu in gpus
-        if gpu["health"]["state"] == "Healthy" and "totalBytes" in gpu["memory"]
-    ]
-    offered_bytes = [memory["totalBytes"] - memory.get("reservedBytes", 0) for memory in memories]
-    free_bytes = [
-        offered - memory.get("foreignUsedBytes", 0)
-        for offered, memory in zip(offered_bytes, memories, strict=True)
-    ]
+    healthy = [gpu for gpu in gpus if gpu["health"]["state"] == "Healthy"]
+    offered = [each for gpu in healthy for each in _offered(gpu)]
+    offered_bytes = [total_bytes for total_bytes, _ in offered]
+    free_bytes = [total_bytes - used_bytes for total_bytes, used_bytes in offered]
     return {
         "gpu": ",".join(dict.fromkeys(gpu["product"] for gpu in gpus))[:128],
         "count": str(len(gpus)),
-        "memory": f"{min(offered_bytes) / GIB:.1f}Gi" if memories else "",
-        "free": f"{min(free_bytes) / GIB:.1f}Gi" if memories else "",
+        "memory": f"{min(offered_bytes) / GIB:.1f}Gi" if offered else "",
+        "free": f"{min(free_bytes) / GIB:.1f}Gi" if offered else "",
         "computeCapability": ",".join(
             dict.fromkeys(gpu["computeCapability"] for gpu in gpus if "computeCapability" in gpu)
         ),
     }
+
+
+def _offered(gpu: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """What a pod can get of a GPU: all of it or one of its slices, and what strangers hold."""
+    if gpu["migEnabled"]:
+        slices = gpu.get("migDevices") or ()
+        return [(mig["memoryBytes"], 0) for mig in slices if "memoryBytes" in mig]
+    memory = gpu["memory"]
+    if "totalBytes" not in memory:
+        return []
+    total_bytes = memory["totalBytes"] - memory.get("reservedBytes", 0)
+    return [(total_bytes, memory.get("foreignUsedBytes", 0))]
 
 
 def _gpu(
@@ -127,7 +134,8 @@ def _gpu(
 ) -> dict[str, Any]:
     memory = gpu.memory
     total_bytes, reserved_bytes = memory.total_bytes, memory.reserved_bytes
-    if memory.kind == "unified":
+    kind = "unified" if _is_unified(gpu, host_memory_bytes) else memory.kind
+    if kind == "unified":
         total_bytes, reserved_bytes = host_memory_bytes, 0
     capability = gpu.compute_capability
     numa_node = gpu.numa_node if gpu.numa_node is not None else host.numa_node(gpu.pci_bus_id)
@@ -139,7 +147,7 @@ def _gpu(
             "computeCapability": f"{capability[0]}.{capability[1]}" if capability else None,
             "memory": _without_none(
                 {
-                    "kind": memory.kind,
+                    "kind": kind,
                     "totalBytes": total_bytes,
                     "reservedBytes": reserved_bytes,
                     "foreignUsedBytes": foreign.settle(gpu) if memory.used_bytes is not None else 0,
@@ -152,6 +160,21 @@ def _gpu(
             "migDevices": [_mig(mig) for mig in gpu.mig_devices] if gpu.mig_enabled else None,
         }
     )
+
+
+def _is_unified(gpu: GpuReading, host_memory_bytes: int | None) -> bool:
+    """Whether the GPU has no memory but the machine's.
+
+    The catalogue names those that are known. Of another one the driver tells the machine's own
+    figure, or none, and that it is coherent with the machine.
+    """
+    memory = gpu.memory
+    if memory.kind == "unified" or gpu.mig_enabled or resolve_product(gpu.product):
+        return memory.kind == "unified"
+    if memory.total_bytes is None:
+        return memory.coherent
+    apart = abs(memory.total_bytes - (host_memory_bytes or 0))
+    return apart * 100 <= memory.total_bytes * 3
 
 
 def _mig(mig: MigReading) -> dict[str, Any]:

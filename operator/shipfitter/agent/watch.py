@@ -67,6 +67,7 @@ class Watch:
         self._wanted: Status | None = None  # the status it should have
         self._fingerprint: Fingerprint | None = None
         self._refresh_at = 0.0
+        self._is_doubtful = False  # the driver did not answer all: ask again next time
         self._unknown_errors, self._nvml_reason = 0, ""
         self._nvml_back_off = BackOff(*pace.back_off_seconds)
         self._api_back_off = BackOff(*pace.back_off_seconds)
@@ -129,10 +130,13 @@ class Watch:
             if (
                 fingerprint != self._fingerprint
                 or self._foreign.is_unsettled
+                or self._is_doubtful
                 or time.monotonic() >= self._refresh_at
             ):
                 self._foreign.is_unsettled = False
-                self._wanted = ready_status(self._nvml.read(), self._host, self._foreign)
+                reading = self._nvml.read()
+                self._wanted = ready_status(reading, self._host, self._foreign)
+                self._is_doubtful = reading.is_doubtful
                 self._fingerprint = fingerprint
         except NvmlUnavailableError as error:
             return self._nvml_trouble(error)

@@ -116,6 +116,7 @@ int nvmlInitWithFlags(unsigned flags) {
     for (int gpu = 0; gpu < MAX_GPUS; gpu++)
         for (int mig = 0; mig <= MAX_MIG; mig++)
             devices[gpu][mig] = (Device){gpu, mig == MAX_MIG ? -1 : mig, 0};
+    memset(xid_told, 0, sizeof xid_told);   /* a new session hears of what is still so */
     initialised = 1;
     return SUCCESS;
 }
