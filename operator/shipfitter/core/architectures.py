@@ -39,6 +39,7 @@ class Architecture:
     expert_size_key: str = "moe_intermediate_size"
     positions_offset: int | None = None  # learned positions: max_position_embeddings + offset rows
     rotary: bool = True
+    float32_rope: bool = False
     mixer: str = "self_attn"  # the attention's name in the checkpoint
     mlp: str = "mlp"
     tied: bool = False  # where config.json is silent
@@ -65,6 +66,7 @@ _GPT_OSS = Architecture(
     qkv_bias=ALWAYS,
     out_bias=ALWAYS,
     sinks=True,
+    float32_rope=True,
     router_bias=True,
     expert_bias=True,
     expert_size_key="intermediate_size",

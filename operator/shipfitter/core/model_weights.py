@@ -12,7 +12,7 @@ from shipfitter.core.quantization import PLAIN, Coverage, Scheme
 from shipfitter.core.reconcile import Arithmetic, expected_bytes, reconciled
 from shipfitter.core.storage import stored_tensors
 from shipfitter.core.text_config import TextConfig
-from shipfitter.core.towers import tower_parameters
+from shipfitter.core.towers import TowerParameters, tower_parameters
 from shipfitter.core.weight_groups import LoadRules, load, merge, stored_bytes
 
 _BFLOAT16_BYTES = 2
@@ -137,6 +137,7 @@ def _arithmetic(blueprint: Blueprint, rules: LoadRules) -> Arithmetic:
     plain = tuple(replace(module, linear=False) for module in prediction)
     has_tower = blueprint.wrapper is not None
     stored = blueprint.text_modules(stored=True)
+    tower = _tower(blueprint)
     return Arithmetic(
         text=load(blueprint.headers(stored, float_bytes=float_bytes), rules),
         prediction=tuple(
@@ -144,8 +145,33 @@ def _arithmetic(blueprint: Blueprint, rules: LoadRules) -> Arithmetic:
             for modules in (prediction, plain)
         ),
         has_tower=has_tower,
-        tower_bytes=_BFLOAT16_BYTES * tower_parameters(config) if has_tower else 0,
+        tower_bytes=_BFLOAT16_BYTES * (tower.divided + tower.whole + tower.unused),
+        whole_tower_bytes=_BFLOAT16_BYTES * tower.whole,
+        unused_tower_bytes=_BFLOAT16_BYTES * tower.unused,
+        tower_divided=rules.tower_divided,
+        tower_known=_is_without_audio(blueprint),
         embedding_bytes=config.count("vocab_size") * config.hidden_size * float_bytes,
         ties_embeddings=rules.ties_embeddings,
         quantised=bool(blueprint.coverage.rules),
     )
+
+
+def _tower(blueprint: Blueprint) -> TowerParameters:
+    config, wrapper = blueprint.config, blueprint.wrapper
+    if wrapper is None:
+        return TowerParameters()
+    feature_layer = wrapper.feature_layer
+    named = config.whole.get("vision_feature_layer")
+    if feature_layer is not None and isinstance(named, int) and named < 0:
+        feature_layer = named
+    return tower_parameters(config, feature_layer=feature_layer or -1)
+
+
+def _is_without_audio(blueprint: Blueprint) -> bool:
+    """A file may hold an audio tower that the class builds only where config.json describes it.
+
+    Source: vLLM vllm/model_executor/models/gemma4_mm.py __init__ and load_weights.
+    """
+    wrapper = blueprint.wrapper
+    named = blueprint.config.whole.get("audio_config")
+    return wrapper is not None and wrapper.audio_by_config and not named

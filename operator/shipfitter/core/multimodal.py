@@ -15,6 +15,10 @@ class Wrapper:
     text_class: str = ""
     tower_divided: bool = True  # tensor parallelism divides the tower; else every rank has it whole
     multimodal_rope: bool = False  # rope over three axes even where config.json is silent
+    # The layer of the tower whose output is used, where config.json is silent; later ones are not
+    # built. None: all are. Source: vLLM llava.py init_vision_tower_for_llava.
+    feature_layer: int | None = None
+    audio_by_config: bool = False  # no audio tower is built where config.json describes none
 
 
 # Source: vLLM vllm/model_executor/models/<module of the class>: towers built of parallel linear
@@ -53,11 +57,9 @@ _WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         "DotsOCRForCausalLM": Wrapper(text_class="Qwen2ForCausalLM"),
         "Gemma3ForConditionalGeneration": Wrapper(text_class="Gemma3ForCausalLM"),
         "Gemma4ForConditionalGeneration": Wrapper(
-            text_class="Gemma4ForCausalLM", tower_divided=False
+            text_class="Gemma4ForCausalLM", tower_divided=False, audio_by_config=True
         ),
-        "Gemma4UnifiedForConditionalGeneration": Wrapper(
-            text_class="Gemma4ForCausalLM", tower_divided=False
-        ),
+        "Gemma4UnifiedForConditionalGeneration": Wrapper(text_class="Gemma4ForCausalLM"),
         "Llama4ForConditionalGeneration": Wrapper(text_class="Llama4ForCausalLM"),
         "KimiVLForConditionalGeneration": Wrapper(text_class="DeepseekV3ForCausalLM"),
         "KimiK25ForConditionalGeneration": Wrapper(text_class="DeepseekV3ForCausalLM"),
@@ -65,10 +67,10 @@ _WRAPPERS: Mapping[str, Wrapper] = MappingProxyType(
         "Glm4vMoeForConditionalGeneration": Wrapper(text_class="Glm4MoeForCausalLM"),
         "Cohere2VisionForConditionalGeneration": Wrapper(text_class="Cohere2ForCausalLM"),
         "Lfm2VlForConditionalGeneration": Wrapper(text_class="Lfm2ForCausalLM"),
-        "LlavaForConditionalGeneration": Wrapper(),
-        "LlavaNextForConditionalGeneration": Wrapper(),
-        "LlavaNextVideoForConditionalGeneration": Wrapper(),
-        "LlavaOnevisionForConditionalGeneration": Wrapper(),
+        "LlavaForConditionalGeneration": Wrapper(feature_layer=-2),
+        "LlavaNextForConditionalGeneration": Wrapper(feature_layer=-2),
+        "LlavaNextVideoForConditionalGeneration": Wrapper(feature_layer=-2),
+        "LlavaOnevisionForConditionalGeneration": Wrapper(feature_layer=-1),
         "Mistral3ForConditionalGeneration": Wrapper(),
         "PaliGemmaForConditionalGeneration": Wrapper(),
         "InternVLChatModel": Wrapper(),

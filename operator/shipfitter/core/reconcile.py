@@ -18,7 +18,11 @@ class Arithmetic:
     text: tuple[LoadedTensor, ...]
     prediction: tuple[tuple[LoadedTensor, ...], ...]  # quantised like the rest, or not at all
     has_tower: bool
-    tower_bytes: int  # stored and loaded alike
+    tower_bytes: int  # as stored
+    whole_tower_bytes: int  # of them: on every rank
+    unused_tower_bytes: int  # of them: never loaded
+    tower_divided: bool  # the rest, over tensor ranks
+    tower_known: bool  # what the file has beyond tower_bytes is not loaded
     embedding_bytes: int
     ties_embeddings: bool
     quantised: bool
@@ -37,20 +41,22 @@ def reconciled(arithmetic: Arithmetic, total_bytes: int | None) -> tuple[WeightG
     """Groups whose sum agrees with the total: exact parts stay, the uncertain part gives way."""
     groups = tuple(group for tensor in arithmetic.text for group in tensor.groups)
     if total_bytes is None:
-        return (*groups, *_beside(_guesses(arithmetic)[0]))
+        return (*groups, *_beside(_guesses(arithmetic)[0], arithmetic))
     contents = _likeliest(arithmetic, total_bytes)
     tower = contents.tower_bytes
     if not arithmetic.quantised and _DOUBLED[0] < total_bytes / contents.bytes < _DOUBLED[1]:
-        return (*groups, *_beside(contents))
+        return (*groups, *_beside(contents, arithmetic))
     rest = total_bytes - contents.bytes
     if arithmetic.ties_embeddings and _is_close(rest, arithmetic.embedding_bytes):
         rest = 0
     grown = replace(contents, tower_bytes=tower + rest)
     if abs(rest) < _NEGLIGIBLE * total_bytes:
-        return (*groups, *_beside(grown if tower else contents))
+        return (*groups, *_beside(grown if tower else contents, arithmetic))
+    if arithmetic.tower_known and rest > 0 and not arithmetic.quantised:
+        return (*groups, *_beside(contents, arithmetic))
     if arithmetic.has_tower and not arithmetic.quantised and tower + rest > 0:
-        return (*groups, *_beside(grown))
-    return (*_scaled(arithmetic, rest), *_beside(contents))
+        return (*groups, *_beside(grown, arithmetic))
+    return (*_scaled(arithmetic, rest), *_beside(contents, arithmetic))
 
 
 def expected_bytes(arithmetic: Arithmetic) -> int:
@@ -93,13 +99,18 @@ def _is_sure(guess: _Contents, total_bytes: int) -> bool:
     return abs(total_bytes - guess.bytes) < _SURE * total_bytes
 
 
-def _beside(contents: _Contents) -> tuple[WeightGroup, ...]:
+def _beside(contents: _Contents, arithmetic: Arithmetic) -> tuple[WeightGroup, ...]:
     """Groups of what is not the text model."""
     prediction = tuple(group for tensor in contents.prediction for group in tensor.groups)
-    if contents.tower_bytes <= 0:
+    loaded = contents.tower_bytes - arithmetic.unused_tower_bytes
+    if loaded <= 0:
         return prediction
-    tower = WeightGroup(shard=Shard.TOWER, loaded_bytes=contents.tower_bytes, place="other")
-    return (*prediction, tower)
+    whole = min(loaded, arithmetic.whole_tower_bytes) if arithmetic.tower_divided else loaded
+    parts = ((Shard.REPLICATED, whole), (Shard.TOWER, loaded - whole))
+    tower = (
+        WeightGroup(shard=shard, loaded_bytes=size, place="other") for shard, size in parts if size
+    )
+    return (*prediction, *tower)
 
 
 def _is_close(rest: int, embedding_bytes: int) -> bool:

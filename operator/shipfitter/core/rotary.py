@@ -37,10 +37,13 @@ def rotary_bytes(
 
 
 def _element_bytes(architecture: Architecture, table: tuple[tuple[str, Any], ...]) -> int:
-    """DeepSeek's scaled tables stay in float32 for the kernel that reads them."""
+    """DeepSeek's scaled tables stay in float32 for the kernel that reads them; gpt-oss asks for it.
+
+    Source: vLLM rotary_embedding/deepseek_scaling_rope.py; models/gpt_oss.py OAIAttention.
+    """
     scaled = "yarn" in str(dict(table)["type"])
     latent = architecture.attention in ("mla", "compressed")
-    return 4 if latent and scaled else _ELEMENT_BYTES
+    return 4 if (latent and scaled) or architecture.float32_rope else _ELEMENT_BYTES
 
 
 def _width(config: TextConfig, layer: LayerFacts) -> int:

@@ -46,6 +46,22 @@ _TOWER = frozenset(
         "vision_language_adapter",
     )
 )
+# Parts of towers that no parallel layer holds; every rank has them whole.
+# Source: vLLM vllm/model_executor/models/{siglip,clip,pixtral,mistral3,qwen3_vl,gemma3_mm}.py and
+# gemma4_unified.py.
+_WHOLE_IN_TOWER = frozenset(
+    (
+        "patch_embed",
+        "patch_embedding",
+        "patch_conv",
+        "position_embedding",
+        "pos_embed",
+        "pos_embedding",
+        "merging_layer",
+        "mm_input_projection_weight",
+        "embedding_projection",
+    )
+)
 _EMBEDDING = frozenset(
     (
         "embed_tokens",
@@ -184,7 +200,9 @@ def _role(pattern: str, layer: int) -> TensorRole | None:
     words = path.split(".")
     module = words[-1]
     if _TOWER.intersection(words):
-        return TensorRole(shard=Shard.TOWER, place="other", module=module, part=part)
+        whole = "norm" in module or not _WHOLE_IN_TOWER.isdisjoint(words)
+        shard = Shard.REPLICATED if whole else Shard.TOWER
+        return TensorRole(shard=shard, place="other", module=module, part=part)
     if layer < 0:
         return _outside_layers(module, part)
     shard = _layer_shard(words, part)

@@ -80,6 +80,28 @@ DIVIDED, EXPERTS, REPLICATED = Shard.DIVIDED, Shard.EXPERTS, Shard.REPLICATED
             "model.layers.3.router.proj.weight", REPLICATED, "layer", id="Gemma 4's router"
         ),
         pytest.param("vision_language_adapter.w_in.weight", Shard.TOWER, "other", id="an adapter"),
+        pytest.param(
+            "visual.patch_embed.proj.weight", REPLICATED, "other", id="a tower's patch embedding"
+        ),
+        pytest.param(
+            "vision_tower.vision_model.embeddings.position_embedding.weight",
+            REPLICATED,
+            "other",
+            id="a tower's positions",
+        ),
+        pytest.param(
+            "multi_modal_projector.patch_merger.merging_layer.weight",
+            REPLICATED,
+            "other",
+            id="Mistral 3's merging layer",
+        ),
+        pytest.param("visual.blocks.3.norm1.weight", REPLICATED, "other", id="a tower's norm"),
+        pytest.param(
+            "model.vision_embedder.patch_dense.weight",
+            Shard.TOWER,
+            "other",
+            id="Gemma 4's patches without a tower",
+        ),
         pytest.param("mtp.fc.weight", REPLICATED, "prediction", id="mtp outside layers"),
     ],
 )
