@@ -7,6 +7,9 @@
   # resourceclaims: the devices that claims hold, whoever made them
   resources: [resourceslices, deviceclasses, resourceclaims]
   verbs: [get, list, watch]
+- apiGroups: [karpenter.sh] # GPU nodes that would come
+  resources: [nodepools]
+  verbs: [get, list, watch]
 - apiGroups: [shipfitter.dev]
   resources: [gpunodes]
   verbs: [get, list, watch]

@@ -12,6 +12,8 @@ from shipfitter.cluster.queue import Key
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
 from shipfitter.cluster.watch import Watch
+from shipfitter.core.expected import ExpectedNodes
+from shipfitter.core.karpenter import nodepool_nodes
 from shipfitter.core.resource_slices import ResourceSlice
 from shipfitter.render.inspection_job import COMPONENT, COMPONENT_LABEL
 
@@ -27,6 +29,7 @@ class Caches:
         client: Client,
         *,
         namespaces: Sequence[str] = (),
+        declared: Sequence[ExpectedNodes] = (),
         on_own_change: Callable[[Key], None] = lambda key: None,
         on_capacity_change: Callable[[str], None] = lambda node: None,
         on_gpus_freed: Callable[[Key], None] = lambda key: None,
@@ -58,12 +61,20 @@ class Caches:
         self.claims: Watch[dra.HeldDevices] = Watch(
             client, kinds.RESOURCE_CLAIM, dra.resource_claim, optional=True
         )
+        self.node_pools: Watch[tuple[ExpectedNodes, ...]] = Watch(
+            client,
+            kinds.NODE_POOL,
+            nodepool_nodes,
+            optional=True,
+            on_change=lambda change: on_capacity_change(change.key),
+        )
         self._slices_by_node = dra.SlicesByNode()
         self.capacity = CapacityView(
             node_of=self.nodes.store.value,
             gpu_node_of=self.gpu_nodes.store.value,
             slices_of=self._slices_by_node.of,
             mapped=lambda: frozenset(self.device_classes.store.items().values()),
+            declared=declared,
             on_change=on_capacity_change,
         )
         places = tuple(namespaces) or ("",)
@@ -120,6 +131,7 @@ class Caches:
         yield self.slices
         yield self.device_classes
         yield self.claims
+        yield self.node_pools
         yield from self.pods
         yield from self.workloads
         yield from self.objects
@@ -156,6 +168,11 @@ class Caches:
     def own_pods(self) -> list[OwnPod]:
         """All pods of ours."""
         return [pod for watch in self.pods for pod in watch.store.items().values()]
+
+    def expected_nodes(self) -> tuple[ExpectedNodes, ...]:
+        """The kinds of GPU nodes that an autoscaler would make, by the names of its pools."""
+        offered = self.node_pools.store.items()
+        return tuple(each for name in sorted(offered) for each in offered[name])
 
     def own_claim_templates(self, key: Key) -> list[OwnObject]:
         """The claim templates of one deployment, by name."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from shipfitter.cluster.dra import Taken
 from shipfitter.core.capacity import CapacitySource, NodeCapacity
+from shipfitter.core.expected import ExpectedNodes, declared_device
 from shipfitter.core.node_capacity import node_capacities
 from shipfitter.core.resource_slices import ResourceSlice
 from shipfitter.units import MIB
@@ -46,6 +47,7 @@ class CapacityView:
         gpu_node_of: Callable[[str], Body | None],
         slices_of: Callable[[str], tuple[ResourceSlice, ...]] = lambda name: (),
         mapped: Callable[[], Collection[str]] = tuple,
+        declared: Collection[ExpectedNodes] = (),
         on_change: Callable[[str], None] = lambda name: None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -53,6 +55,7 @@ class CapacityView:
         self._gpu_node_of = gpu_node_of
         self._slices_of = slices_of
         self._mapped = mapped  # extended resources that device classes stand for
+        self._declared = declared
         self._on_change = on_change
         self._clock = now
         self._lock = threading.Lock()
@@ -122,6 +125,7 @@ class CapacityView:
                 slices=seen.slices,
                 taken=held,
                 mapped=self._mapped(),
+                declared=declared_device(self._declared, seen.node["metadata"].get("labels") or {}),
             )
             if each.devices or each.allocatable_gpus
         )

@@ -48,6 +48,7 @@ CLAIM_TEMPLATE = Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourcecl
 RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
 RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 DEVICE_CLASS = Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", namespaced=False)
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 MODEL_DEPLOYMENT = Kind(f"{GROUP}/v1alpha1", "ModelDeployment", "modeldeployments")

@@ -70,6 +70,7 @@ class Observer:
             ),
             claim_access_modes=own.claim_access_modes,
             disruption_budget_uid=budget.uid if budget else "",
+            expected=self.caches.expected_nodes(),
             claim_templates={each.name: each.uid for each in self.caches.own_claim_templates(key)},
             settings=self.settings,
         )

@@ -56,6 +56,7 @@ class Runtime:
         self.caches = Caches(
             client,
             namespaces=namespaces,
+            declared=settings.declared,
             on_own_change=self._own_changed,
             on_capacity_change=self._capacity_changed,
             on_gpus_freed=self._gpus_freed,

@@ -14,6 +14,7 @@ class CapacitySource(StrEnum):
     LABEL = "Label"  # gpu-feature-discovery
     CATALOGUE = "Catalogue"  # product name or instance type, and our table
     DECLARED = "Declared"
+    EXPECTED = "Expected"  # of nodes that are not there yet
 
     @property
     def confidence(self) -> str:
@@ -33,6 +34,7 @@ _CONFIDENCE = {
     CapacitySource.LABEL: "good",
     CapacitySource.CATALOGUE: "fair",
     CapacitySource.DECLARED: "low",
+    CapacitySource.EXPECTED: "low",
 }
 
 

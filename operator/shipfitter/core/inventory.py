@@ -158,7 +158,7 @@ def _named(found: list[Pool]) -> Iterable[Pool]:
     """Pools with names; of pools that differ only in bytes the largest keeps the plain one."""
     taken: set[str] = set()
     for pool in sorted(found, key=lambda p: (-len(p.nodes), -p.total_bytes, p.nodes[0].name)):
-        plain = _name(pool)
+        plain = plain_name(pool)
         sized = f"{plain}-{round(pool.total_bytes / GIB)}g"
         numbered = (f"{sized}-{number}" for number in range(2, len(found) + 2))
         name = next(name for name in (plain, sized, *numbered) if name not in taken)
@@ -166,7 +166,7 @@ def _named(found: list[Pool]) -> Iterable[Pool]:
         yield replace(pool, name=name)
 
 
-def _name(pool: Pool) -> str:
+def plain_name(pool: Pool) -> str:
     """What a person would call the pool, as a part of a DNS label."""
     arch = pool.selector.get("kubernetes.io/arch", "amd64")
     parts = (

@@ -14,7 +14,7 @@ from shipfitter.core.intent import (
     Verdict,
     Wanted,
 )
-from shipfitter.core.inventory import Pool
+from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.nofit import NoFit, no_fit
 from shipfitter.core.sizing import size
 from shipfitter.units import GIB, format_gib
@@ -63,8 +63,26 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     Order: a plan that surely fits before one that may; the first model in the list; the fewest GPUs
     per replica that reach half of what the user said he prefers (else the fewest that meet the
     minimums); pools that hold all replicas now; preferred values reached; the smallest GPU; the
-    name.
+    name. Nodes that are only expected come in where no GPU is free that would do.
     """
+    there = tuple(pool for pool in pools if pool.source is not CapacitySource.EXPECTED)
+    found = _solve(intent, there)
+    if len(there) == len(pools) or (isinstance(found, Plan) and _starts(found)):
+        return found
+    expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
+    awaited = _solve(intent, expected)
+    if isinstance(awaited, Plan):
+        return awaited
+    return found if isinstance(found, Plan) else no_fit(intent, pools)
+
+
+def _starts(plan: Plan) -> bool:
+    """Whether GPUs are free for a replica now."""
+    sizing = plan.variants[0].sizing
+    return sizing.pool.replicas_that_fit(sizing.gpus_per_replica) > 0
+
+
+def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     usable = usable_pools(intent, pools)
     for point in (False, True):
         for model in intent.models:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shipfitter.api.model_deployment import Allocation, ModelDeployment
+from shipfitter.core.expected import expected_pools
 from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
 from shipfitter.decide.world import LivePod, World
 
@@ -18,7 +19,7 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
     for pod in world.pods:
         own[pod.node] += pod.gpus
     selected = (node for node in world.nodes if _usable(resource, node))
-    return pools(
+    found = pools(
         tuple(
             replace(node, used_gpus=max(0, node.used_gpus - own[node.name]))
             if node.name in own
@@ -26,6 +27,23 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
             for node in selected
         )
     )
+    return (*found, *_expected(resource, world, found))
+
+
+def _expected(resource: ModelDeployment, world: World, known: tuple[Pool, ...]) -> tuple[Pool, ...]:
+    """The pools of nodes that may come; claims cannot ask for them, for no slice tells of them."""
+    if resource.spec.gpus.allocation is Allocation.DRA:
+        return ()
+    usable = (
+        each
+        for each in (*world.settings.declared, *world.expected)
+        if all(
+            each.labels.get(key, value) == value
+            for key, value in resource.spec.placement.node_selector.items()
+        )
+        and all(_tolerated(resource, taint) for taint in each.taints)
+    )
+    return expected_pools(usable, world.nodes, known)
 
 
 def elsewhere(resource: ModelDeployment, world: World) -> str:

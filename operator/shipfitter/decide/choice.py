@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.core.intent import Intent
-from shipfitter.core.inventory import Pool
+from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.plan import NoFit, Plan, Sizing, VariantPlan, solve
 from shipfitter.core.sizing import holds
 from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, changes, gain, start
@@ -153,7 +153,10 @@ def _broken(kept: Plan, fresh: Plan | NoFit, resizing: Resizing, waiting: _Waiti
 def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: _Waiting) -> Choice:
     """Both would work: take the fresh one only for a gain that lasts and GPUs that are free."""
     wish: VariantPlan = fresh.variants[0]
-    room = wish.sizing.pool.replicas_that_fit(wish.sizing.gpus_per_replica) >= wish.replicas
+    awaited = offered.starts and wish.sizing.pool.source is CapacitySource.EXPECTED
+    room = (
+        awaited or wish.sizing.pool.replicas_that_fit(wish.sizing.gpus_per_replica) >= wish.replicas
+    )
     enough = offered.percent >= max(resizing.minimum_gain_percent, 1e-9)
     if not (room and enough) or resizing.mode == "Off":
         return _keep(kept, _holds())

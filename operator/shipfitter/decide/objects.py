@@ -59,7 +59,7 @@ def manifests(
     name = resource.metadata.name
     sizing = choice.plan.variants[0].sizing
     wanted = variant_name(name, sizing, allocation=resource.spec.gpus.allocation)
-    record = prior.plan
+    record = _with_source(prior.plan, sizing)
     if choice.adopted or record is None:
         record = plan_record(
             resource,
@@ -129,6 +129,14 @@ def manifests(
         rolling=rolling,
         look_again_seconds=ROLLING_LOOK_SECONDS if rolling else None,
     )
+
+
+def _with_source(record: Mapping[str, Any] | None, sizing: Sizing) -> Mapping[str, Any] | None:
+    """The record of a plan that is kept, with where its pool's bytes are known from now."""
+    if record is None:
+        return None
+    (first, *others) = record["variants"]
+    return {**record, "variants": [{**first, "capacitySource": str(sizing.pool.source)}, *others]}
 
 
 def _unused_claim_templates(world: World, applies: list[Apply]) -> list[Delete]:

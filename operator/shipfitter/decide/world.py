@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shipfitter.core.calibrate import CalibrationKey, Learning
+from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.model import ModelFacts
 from shipfitter.errors import UserError
@@ -30,6 +31,7 @@ class Settings:
     cluster_domain: str = "cluster.local"
     settle_seconds: float = 10.0  # how long a change of nodes rests before it may change plans
     hub_endpoint: str = ""
+    declared: tuple[ExpectedNodes, ...] = ()  # what the chart says of nodes nobody describes
     inspection_image: str = ""  # of Jobs that read models: our own; empty: there are none
 
 
@@ -54,6 +56,7 @@ class World:
     claim_access_modes: tuple[str, ...] | None = None  # of the cache claim, where it exists
     disruption_budget_uid: str = ""  # of the one that exists
     claim_templates: Mapping[str, str] = field(default_factory=dict)  # of this deployment: uids
+    expected: tuple[ExpectedNodes, ...] = ()  # nodes that are not there yet
     settings: Settings = field(default_factory=Settings)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shipfitter.decide.world import Settings
 from shipfitter.errors import InvalidSpecError
+from shipfitter.operator.declared import declared_capacity
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 MOST_SETTLE_SECONDS = 3600.0
@@ -50,6 +51,7 @@ def read_configuration(argv: Sequence[str] | None, environ: Mapping[str, str]) -
     port = _number(environ, "SHIPFITTER_HEALTH_PORT", 8080, problems)
     if not 0 <= port <= 65_535:
         problems.append(f"SHIPFITTER_HEALTH_PORT: must be a port, 0 for any, got {port:g}")
+    declared = declared_capacity(environ.get("SHIPFITTER_DECLARED_CAPACITY", ""), problems)
     if problems:
         raise InvalidSpecError(tuple(problems))
     image = environ.get("SHIPFITTER_DEFAULT_IMAGE") or environ.get("SHIPFITTER_ENGINE_IMAGE")
@@ -59,6 +61,7 @@ def read_configuration(argv: Sequence[str] | None, environ: Mapping[str, str]) -
             cluster_domain=environ.get("SHIPFITTER_CLUSTER_DOMAIN") or defaults.cluster_domain,
             settle_seconds=settle,
             hub_endpoint=environ.get("HF_ENDPOINT", ""),
+            declared=declared,
             inspection_image=environ.get("SHIPFITTER_IMAGE", ""),
         ),
         watch_namespaces=_names(environ.get("SHIPFITTER_WATCH_NAMESPACES", "")),
