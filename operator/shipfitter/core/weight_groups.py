@@ -28,6 +28,8 @@ _NAMED_FROM_BYTES = 8 * MIB  # below the allocator's large blocks, padding inclu
 # Kept in float32 whatever the model's dtype. Source: vLLM mamba mixers and fused MoE routers.
 _FLOAT32 = frozenset(("A_log", "e_score_correction", "hc_attn_fn", "hc_ffn_fn", "ape", "attn_sink"))
 
+_AUDIO = frozenset(("audio_tower", "embed_audio"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRules:
@@ -36,6 +38,7 @@ class LoadRules:
     layers: tuple[LayerFacts, ...]
     ties_embeddings: bool
     tower_divided: bool = True
+    without_audio: bool = False  # an audio tower in the file is left out
     keeps_zero_points: bool = True  # symmetric GPTQ drops them when it repacks
     keeps_group_index: bool = False  # only with activation order
     float32_scales: bool = False  # per-channel and per-block scales of 8-bit weights
@@ -103,7 +106,7 @@ def _load(header: TensorHeader, rules: LoadRules) -> LoadedTensor:
     role = tensor_role(header.name, num_hidden_layers=len(rules.layers))
     size = stored_bytes(header)
     quantised = header.dtype not in _FLOATS
-    loaded = role is not None and _is_loaded(role, rules)
+    loaded = role is not None and _is_loaded(role, rules) and not _is_left_out(header.name, rules)
     groups = _groups(header, role, rules) if role is not None and loaded else ()
     return LoadedTensor(stored_bytes=size, quantised=quantised, groups=groups)
 
@@ -113,8 +116,23 @@ def _is_loaded(role: TensorRole, rules: LoadRules) -> bool:
         return rules.keeps_zero_points
     if role.part in ("g_idx", "weight_g_idx"):
         return rules.keeps_group_index
+    shares_cache = role.place == "layer" and rules.layers[role.layer].kind is LayerKind.NONE
+    if shares_cache and rules.layers[role.layer].num_attention_heads and _is_of_keys(role):
+        return False
     tied_head = role.place == "head" and role.shard is Shard.VOCAB and rules.ties_embeddings
     return not tied_head
+
+
+def _is_of_keys(role: TensorRole) -> bool:
+    """Keys and values: layers that read another's cache have none, though files may (Gemma 4).
+
+    Source: vLLM vllm/model_executor/models/gemma4.py _gemma4_layer_weights_mapper.
+    """
+    return role.key_value or role.module == "k_norm"
+
+
+def _is_left_out(name: str, rules: LoadRules) -> bool:
+    return rules.without_audio and not _AUDIO.isdisjoint(name.split("."))
 
 
 def _loaded_bytes(header: TensorHeader, role: TensorRole, rules: LoadRules) -> int:
