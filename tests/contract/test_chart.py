@@ -162,7 +162,8 @@ def test_narrowing_the_namespaces_narrows_what_has_one(plane):
     assert narrow == ["team-a", "team-b"]
     kinds = {resource for rule in wide for resource in rule["resources"]}
     assert kinds == {
-        *("nodes", "pods", "resourceslices"),
+        *("nodes", "pods", "nodepools"),
+        *("resourceslices", "resourceclaims", "deviceclasses"),
         *("gpunodes", "calibrations", "calibrations/status"),
     }
 
