@@ -99,6 +99,12 @@ def test_everything_a_user_can_add_is_taken(installed_plane):
         apply(installed_plane, manifest)
 
 
+def ownerless(manifest):
+    """Without its owner, which does not exist here: the garbage collector would take it away."""
+    metadata = {k: v for k, v in manifest["metadata"].items() if k != "ownerReferences"}
+    return {**manifest, "metadata": metadata}
+
+
 def test_scale_and_workload_are_two_managers_that_do_not_meet(installed_plane):
     """Applying the workload again, as a new decision does, leaves replicas as they were scaled."""
     resource = parsed(yaml.safe_load(EXAMPLES[0].read_text()))
@@ -106,13 +112,13 @@ def test_scale_and_workload_are_two_managers_that_do_not_meet(installed_plane):
     variant = VariantPlan(sizing=planned, replicas=1)
     written = record(resource, plan(planned))
     options = {"replicas": 0, "max_surge": 0, "max_unavailable": 1}
-    created = deployment(resource, variant, written, image=IMAGE, **options)
+    created = ownerless(deployment(resource, variant, written, image=IMAGE, **options))
     name = created["metadata"]["name"]
     try:
         assert apply(installed_plane, created, dry_run=False)["spec"]["replicas"] == 0
         scale = scale_manifest(resource, name, replicas=3, max_surge=1, max_unavailable=0)
         apply(installed_plane, scale, manager="shipfitter-scale", dry_run=False)
-        whole = deployment(resource, variant, written, image=IMAGE)
+        whole = ownerless(deployment(resource, variant, written, image=IMAGE))
         got = apply(installed_plane, whole, dry_run=False)
         assert got["spec"]["replicas"] == 3
         assert got["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
