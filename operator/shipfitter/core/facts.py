@@ -90,7 +90,7 @@ class Quantization:
     group_size: int = 0
     kv_cache_scheme: str | None = None  # fp8 | nvfp4 where the checkpoint declares one
     ignored: tuple[str, ...] = ()
-    min_compute_capability: tuple[int, int] = (7, 5)  # `vllm-memory` table, section 5
+    min_compute_capability: tuple[int, int] = (7, 5)  # of the method: quantization.py has the rows
 
 
 class Shard(StrEnum):
