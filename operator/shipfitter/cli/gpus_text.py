@@ -24,7 +24,8 @@ def capacity_text(found: Surveyed) -> str:
     if not found.pools and not found.left_out:
         return _NOTHING
     lines = list(_table(found.pools)) if found.pools else ["no GPU that a new pod could have"]
-    return "\n".join(lines + list(_left_out(found.left_out)))
+    lines += _nodes("left out", found.left_out)
+    return "\n".join(lines + _nodes("not believed", found.doubted))
 
 
 def resolved_text(found: Resolved) -> str:
@@ -109,10 +110,9 @@ def _notes(pool: Pool) -> Iterator[str]:
         yield "by ResourceClaim: spec.gpus.allocation DRA"
 
 
-def _left_out(nodes: tuple[LeftOut, ...]) -> Iterator[str]:
-    if nodes:
-        yield ""
-        yield "left out:"
+def _nodes(title: str, nodes: tuple[LeftOut, ...]) -> list[str]:
+    lines = ["", f"{title}:"] if nodes else []
     for each in nodes:
         line = f"{each.node}: {each.reason}"
-        yield from wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        lines += wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return lines

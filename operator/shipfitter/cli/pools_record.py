@@ -29,6 +29,7 @@ class Surveyed:
 
     pools: tuple[Counted, ...]
     left_out: tuple[LeftOut, ...]
+    doubted: tuple[LeftOut, ...] = ()  # nodes whose report is not believed, and why
 
 
 def surveyed(capacities: Sequence[NodeCapacity]) -> Surveyed:
@@ -49,7 +50,12 @@ def surveyed(capacities: Sequence[NodeCapacity]) -> Surveyed:
         for place, capacity in by_place.items()
         if place not in members and (capacity.devices or capacity.allocatable_gpus)
     }
-    return Surveyed(pools=tuple(found), left_out=tuple(left_out[name] for name in sorted(left_out)))
+    doubted = {each.name: LeftOut(node=each.name, reason=each.remark) for each in offered}
+    return Surveyed(
+        pools=tuple(found),
+        left_out=tuple(left_out[name] for name in sorted(left_out)),
+        doubted=tuple(doubted[name] for name in sorted(doubted) if doubted[name].reason),
+    )
 
 
 def _reason(node: NodeCapacity) -> str:
@@ -72,6 +78,7 @@ def pools_record(found: Surveyed) -> dict[str, Any]:
     return {
         "pools": [_pool(each) for each in found.pools],
         "leftOut": [{"node": each.node, "reason": each.reason} for each in found.left_out],
+        "doubted": [{"node": each.node, "reason": each.reason} for each in found.doubted],
     }
 
 

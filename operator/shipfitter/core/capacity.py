@@ -80,4 +80,5 @@ class NodeCapacity:
     host_memory_bytes: int = 0
     nvlink: bool = False
     by_claim: bool = False  # only a ResourceClaim gets these devices; no extended resource does
+    remark: str = ""  # what of its agent's report is not believed, and why
     from_slices: bool = False  # a DRA driver hands them out: claims, not pods, tell what is used

@@ -13,7 +13,7 @@ from shipfitter.core.gpus import (
     resolve_product,
 )
 from shipfitter.core.mig import same_profile
-from shipfitter.units import GIB
+from shipfitter.units import GIB, format_gib
 
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
 
@@ -35,6 +35,22 @@ def measured_devices(status: Mapping[str, Any], resource_name: str) -> tuple[Dev
         return tuple(d for d in _mig_devices(gpus) if same_profile(d.mig_profile, profile))
     whole_gpus = tuple(_gpu_device(gpu) for gpu in gpus if not gpu.get("migEnabled"))
     return whole_gpus or _mig_devices(gpus)
+
+
+def disbelief(status: Mapping[str, Any]) -> str:
+    """What of a report cannot be, in words; empty where all of it can."""
+    for gpu in status.get("gpus") or ():
+        product = normalise_product(str(gpu.get("product", "")))
+        row, nominal_bytes = (
+            resolve_product(product),
+            _natural((gpu.get("memory") or {}).get("totalBytes")),
+        )
+        if row and not row.unified and is_implausible(row, nominal_bytes):
+            return (
+                f"its agent tells {format_gib(nominal_bytes)} of {product}, which is sold with "
+                f"{format_gib(row.nominal_bytes)}: taken for that"
+            )
+    return ""
 
 
 def measured_by_uuid(status: Mapping[str, Any]) -> dict[str, Device]:

@@ -6,7 +6,12 @@ from typing import Any
 
 from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity
 from shipfitter.core.gpus import bare_product, resolve_product
-from shipfitter.core.measured import MIG_RESOURCE_PREFIX, measured_devices, nvlink_connects_all
+from shipfitter.core.measured import (
+    MIG_RESOURCE_PREFIX,
+    disbelief,
+    measured_devices,
+    nvlink_connects_all,
+)
 from shipfitter.core.node_state import (
     allocatable,
     host_memory_bytes,
@@ -50,7 +55,7 @@ def node_capacity(
     resource_name = resource_name or gpu_resources(node)[0]
     bare = without_devices(node, resource_name)
     shared = sharing(bare.labels, resource_name)
-    devices, source = _devices(
+    devices, source, remark = _devices(
         node,
         gpunode,
         resource_name,
@@ -66,6 +71,7 @@ def node_capacity(
         devices=tuple(_less_what_the_host_keeps(device, node) for device in devices),
         used_gpus=used_gpus,
         source=source,
+        remark=remark,
         sharing=shared.strategy,
         replicas_per_gpu=shared.replicas_per_gpu,
         nvlink=_nvlink(devices, gpunode if source in _MEASUREMENTS else None),
@@ -134,17 +140,24 @@ def _devices(
     *,
     stale: bool,
     slices: Collection[ResourceSlice],
-) -> tuple[tuple[Device, ...], CapacitySource]:
+) -> tuple[tuple[Device, ...], CapacitySource, str]:
+    """The devices, who told of them, and what was told and is not believed."""
+    remark = ""
     if gpunode is not None:
         stale = stale or not nvml_ready(gpunode)
         measured = measured_devices(gpunode.get("status") or {}, resource_name)
         if any(device.total_bytes for device in measured) and in_force(node, gpunode, stale=stale):
             believed = tuple(_no_more_than_labelled(device, labels(node)) for device in measured)
             if _agree(believed, labels(node)):
-                return believed, CapacitySource.STALE if stale else CapacitySource.MEASURED
+                source = CapacitySource.STALE if stale else CapacitySource.MEASURED
+                return believed, source, disbelief(gpunode.get("status") or {})
+            remark = (
+                f"its agent tells of {believed[0].product}, its label of "
+                f"{labels(node).get('nvidia.com/gpu.product')}: the label is believed"
+            )
     sliced = sliced_devices(slices, resource_name, host_memory_bytes(node))
     if sliced:
-        return sliced, CapacitySource.RESOURCE_SLICE
+        return sliced, CapacitySource.RESOURCE_SLICE, remark
     published = published_devices(
         labels(node),
         resource_name,
@@ -152,8 +165,8 @@ def _devices(
         at_least=at_least,
     )
     if published:
-        return published.devices, published.source
-    return (), CapacitySource.CATALOGUE
+        return published.devices, published.source, remark
+    return (), CapacitySource.CATALOGUE, remark
 
 
 def _agree(devices: tuple[Device, ...], labels: Mapping[str, str]) -> bool:

@@ -30,6 +30,8 @@ from shipfitter.errors import (
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
 from shipfitter.status.conditions import Condition
 
+MOST_REMARKS = 3  # nodes whose reports a condition quotes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
@@ -148,7 +150,7 @@ def _decided(case: Case) -> Outcome:
         plan_record=written.record or prior.plan,
         conditions=(
             Condition("ModelResolved", True, "Resolved", _model_sentence(resource, world, facts)),
-            _capacity(pools),
+            _capacity(pools, world),
             choice.planned,
             _drift(choice, resource, engine, world),
             *([lesson.condition] if lesson.condition else []),
@@ -221,13 +223,16 @@ def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Re
     )
 
 
-def _capacity(pools: tuple[Pool, ...]) -> Condition:
+def _capacity(pools: tuple[Pool, ...], world: World) -> Condition:
+    """The pools by name and source, and reports of nodes that are not believed."""
+    remarks = {node.name: node.remark for node in world.nodes if node.remark}
+    doubts = [f"{name}: {remarks[name]}" for name in sorted(remarks)[:MOST_REMARKS]]
+    more = [f"and {len(remarks) - MOST_REMARKS} more nodes"] if len(remarks) > MOST_REMARKS else []
     if not pools:
-        return Condition(
-            "CapacityKnown", False, "NoGpuCapacity", "no ready node offers a usable GPU"
-        )
+        said = "; ".join(("no ready node offers a usable GPU", *doubts, *more))
+        return Condition("CapacityKnown", False, "NoGpuCapacity", said)
     listed = ", ".join(f"{p.name} ({p.source})" for p in pools[:8])
-    return Condition("CapacityKnown", True, "GpusFound", listed)
+    return Condition("CapacityKnown", True, "GpusFound", "; ".join((listed, *doubts, *more)))
 
 
 def _model_sentence(resource: ModelDeployment, world: World, facts: ModelFacts) -> str:

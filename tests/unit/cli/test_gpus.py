@@ -156,6 +156,17 @@ def test_a_node_that_counts_for_none_and_why(run, file_of, raw, measured, want):
     assert f"n: {want}" in out
 
 
+def test_what_an_agent_tells_and_is_not_believed_is_shown(run, file_of):
+    told = gpu(memory={"totalBytes": 96_000 * MIB})
+    _, out, _ = run(
+        file_of(
+            kind("Node", node("n", labels=L40S, gpus=8)),
+            kind("GPUNode", gpunode("n", gpus=(told,) * 8)),
+        )
+    )
+    assert "not believed:\n  n: its agent tells 93.8 GiB of NVIDIA-L40S" in out
+
+
 def test_a_cluster_without_gpus_is_told_so(run, file_of):
     code, out, _ = run(file_of(kind("Node", node("web", labels=PLATFORM))))
     assert (code, out.partition(":")[0]) == (0, "no GPU")

@@ -1,4 +1,4 @@
-"""ResourceSlices and claims through the watches, and in one look at a whole cluster."""
+"""Slices, claims and NodePools through the watches, and in one look at a whole cluster."""
 
 import pytest
 
@@ -9,6 +9,8 @@ from shipfitter.cluster.caches import Caches
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.survey import survey
 from shipfitter.core.capacity import CapacitySource
+from shipfitter.core.expected import ExpectedNodes
+from shipfitter.core.spellings import resolve_spelling
 from unit.cluster.fake_api import eventually
 
 SLICE = slice_manifest("n1", [gpu_device("gpu-0", "l4"), gpu_device("gpu-1", "l40s")])
@@ -111,3 +113,40 @@ def test_a_slice_that_moves_to_another_node_leaves_the_first():
     assert by_node.take(Change("s", first, second)) == {"a", "b"}
     assert (by_node.of("a"), by_node.of("b")) == ((), (second,))
     assert by_node.nodes() == {"b"}
+
+
+def test_what_karpenter_would_make_is_known_and_wakes(api, caches):
+    requirement = {
+        "key": "node.kubernetes.io/instance-type",
+        "operator": "In",
+        "values": ["g6e.12xlarge"],
+    }
+    api.put(
+        "nodepools",
+        {
+            "metadata": {"name": "gpu"},
+            "spec": {"template": {"spec": {"requirements": [requirement]}}},
+        },
+    )
+    eventually(caches.expected_nodes)
+    (offered_,) = caches.expected_nodes()
+    assert (offered_.found.row.product, offered_.gpus_per_node) == ("NVIDIA-L40S", 4)
+    assert caches.woken == ["gpu"]
+    api.remove("nodepools", "gpu")
+    eventually(lambda: not caches.expected_nodes())
+
+
+def test_what_is_declared_of_a_node_nobody_describes_is_believed_last(api, client):
+    found = resolve_spelling("l4")
+    declared = ExpectedNodes(found=found, gpus_per_node=2, labels={"pool": "gpu"})
+    made = Caches(client, declared=(declared,))
+    made.start()
+    try:
+        api.put("nodes", node("n1", labels=PLATFORM | {"pool": "gpu"}, gpus=2))
+        api.put("nodes", node("n2", labels=PLATFORM, gpus=2))
+        eventually(lambda: len(made.capacity.nodes({})) == 2)
+        (one, other) = made.capacity.nodes({})
+        assert (one.source, len(one.devices)) == (CapacitySource.DECLARED, 2)
+        assert other.devices == ()
+    finally:
+        made.stop()

@@ -215,6 +215,27 @@ def test_who_is_believed(raw, measured, want_source, want_mib, want_count):
 
 
 @pytest.mark.parametrize(
+    ("gpus", "want"),
+    [
+        pytest.param((gpu(),) * 8, "", id="all can be"),
+        pytest.param(
+            (gpu(), gpu(memory={"totalBytes": 69_102 * MIB})),
+            "its agent tells 67.5 GiB of NVIDIA-L40S, which is sold with 48.0 GiB: taken for that",
+            id="more than the card is sold with",
+        ),
+        pytest.param(
+            (gpu("NVIDIA-L4"),) * 8,
+            "its agent tells of NVIDIA-L4, its label of NVIDIA-L40S: the label is believed",
+            id="other GPUs than the label",
+        ),
+    ],
+)
+def test_what_is_not_believed_is_told(gpus, want):
+    got = node_capacity(node(labels=LABELLED, gpus=8), gpunode(gpus=gpus), 0)
+    assert got.remark == want
+
+
+@pytest.mark.parametrize(
     ("change", "want"),
     [
         pytest.param({}, CapacitySource.STALE, id="the same boot and driver: in force, marked"),

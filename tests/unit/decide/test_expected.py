@@ -90,3 +90,10 @@ def test_a_node_with_less_than_expected_is_planned_for_anew():
         "Measured",
     )
     assert len(manifests(late, "Deployment")) == 1
+
+
+def test_reports_that_are_not_believed_stand_in_the_condition():
+    nodes = [replace(node(f"n{n}", "L40S"), remark="its agent tells much") for n in range(5)]
+    told = condition(decide(mdl(), world(*nodes)), "CapacityKnown")["message"]
+    assert "; n0: its agent tells much; " in told
+    assert told.endswith("; and 2 more nodes")
