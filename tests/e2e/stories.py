@@ -12,7 +12,7 @@ L4, L40S, A100, H100 = "NVIDIA-L4", "NVIDIA-L40S", "NVIDIA-A100-SXM4-80GB", "NVI
 LLAMA_8B = "hf://meta-llama/Llama-3.1-8B-Instruct"
 EXAMPLE = ROOT / "examples" / "llama-3.1-8b.yaml"
 AT_ONCE = {"stabilizationSeconds": 0}  # a gain need not last
-STILL_SECONDS = 3.0  # nothing rests that long that means to change: nodes settle within 1 s here
+STILL_SECONDS = 2.0  # nothing rests that long that means to change: nodes settle within 1 s here
 
 
 def model_deployment(name: str, uri: str = LLAMA_8B, **spec: Any) -> dict[str, Any]:

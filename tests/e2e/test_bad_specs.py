@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.stories import L40S, LLAMA_8B, args_of, measured, says, serve, serving, stays, uids
+from e2e.stories import L40S, LLAMA_8B, args_of, says, serve, serving, stays, uids
 from world.controlplane import CommandError
 
 pytestmark = pytest.mark.plane
@@ -15,7 +15,6 @@ TWO_MISTAKES = {
 
 def test_all_mistakes_are_told_at_once_and_the_running_pods_stay(stage):
     stage.add_gpu_node("l40s-1", L40S, 1)
-    measured(stage, "l40s-1")
     serve(stage, "llama", LLAMA_8B)
     workloads, pods = uids(stage.objects("deployments")), uids(serving(stage, "llama"))
     planned = stage.status("llama")["plan"]
@@ -61,7 +60,6 @@ MENDED = {"engine": {"args": ["--enable-auto-tool-choice"]}}
 def test_a_flag_the_engine_refuses_is_told_in_its_words_and_mending_it_recovers(stage):
     """One GPU: the pod that crashes again and again must not hold it for ever."""
     stage.add_gpu_node("l40s-1", L40S, 1)
-    measured(stage, "l40s-1")
     serve(stage, "llama", LLAMA_8B)
     stage.change("llama", REFUSED)
     told = says(stage, "llama", "Ready", "EngineFailed")
@@ -77,7 +75,6 @@ def test_a_flag_the_engine_refuses_is_told_in_its_words_and_mending_it_recovers(
 
 def test_with_a_gpu_to_spare_the_old_pods_serve_on_until_the_mistake_is_mended(stage):
     stage.add_gpu_node("l40s-1", L40S, 2)
-    measured(stage, "l40s-1")
     serve(stage, "llama", LLAMA_8B)
     before = uids(serving(stage, "llama"))
     stage.change("llama", REFUSED)

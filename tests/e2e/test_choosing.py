@@ -39,7 +39,6 @@ def test_of_two_gpu_types_the_one_that_carries_the_whole_length_is_taken(stage):
 
 def test_a_70b_model_takes_as_many_gpus_as_its_ranks_need(stage):
     stage.add_gpu_node("a100-1", A100, 8)
-    measured(stage, "a100-1")
     serve(stage, "llama-70b", LLAMA_70B)
     planned = variant(stage, "llama-70b")
     (pod,) = serving(stage, "llama-70b")
@@ -53,7 +52,6 @@ def test_a_70b_model_takes_as_many_gpus_as_its_ranks_need(stage):
 
 def test_alternatives_are_tried_in_order_until_one_fits(stage):
     stage.add_gpu_node("l40s-1", L40S, 1)
-    measured(stage, "l40s-1")
     wish = model_deployment("qwen", QWEN_32B)
     wish["spec"]["model"]["alternatives"] = [{"uri": QWEN_32B_AWQ}]
     stage.apply(wish)
@@ -65,44 +63,31 @@ def test_alternatives_are_tried_in_order_until_one_fits(stage):
     assert "Qwen/Qwen3-32B" in engine["args"], "clients still call it by the name they know"
 
 
-@pytest.mark.parametrize(
-    ("name", "uri", "facts"),
-    [
-        pytest.param("deepseek", "hf://deepseek-ai/DeepSeek-V3", None, id="read from the hub"),
-        pytest.param(
-            "llama-70b",
-            "pvc://models/llama-70b",
-            {
-                "config": published_config("meta-llama/Llama-3.3-70B-Instruct"),
-                "weightsBytes": published_bytes("meta-llama/Llama-3.3-70B-Instruct"),
-            },
-            id="written out in the spec",
-        ),
-    ],
-)
-def test_a_model_that_fits_nowhere_is_refused_in_figures_before_anything_is_made(
-    stage, name, uri, facts
-):
+def test_models_that_fit_nowhere_are_refused_in_figures_before_anything_is_made(stage):
+    """One is read from the hub, the other written out in the spec."""
     stage.add_gpu_node("l4-1", L4, 1)
     stage.add_gpu_node("l40s-1", L40S, 2)
-    measured(stage, "l4-1", "l40s-1")
-    wish = model_deployment(name, uri)
-    if facts:
-        wish["spec"]["model"]["facts"] = facts
-    stage.apply(wish)
-    planned = says(stage, name, "Planned", "DoesNotFit")
-    assert planned["status"] == "False"
-    assert "GiB" in planned["message"]
-    assert "what would fit: " in planned["message"]
-    assert stage.condition(name, "Ready")["reason"] == "DoesNotFit"
-    assert stage.condition(name, "Stalled")["status"] == "True"
-    owner = f"shipfitter.dev/modeldeployment={name}"
+    deepseek = model_deployment("deepseek", "pvc://models/deepseek-v3")
+    deepseek["spec"]["model"]["facts"] = {
+        "config": published_config("deepseek-ai/DeepSeek-V3"),
+        "weightsBytes": published_bytes("deepseek-ai/DeepSeek-V3"),
+    }
+    stage.apply(model_deployment("llama-70b", LLAMA_70B))
+    stage.apply(deepseek)
+    for name in ("deepseek", "llama-70b"):
+        planned = says(stage, name, "Planned", "DoesNotFit")
+        assert planned["status"] == "False"
+        assert "GiB" in planned["message"]
+        assert "what would fit: " in planned["message"]
+        assert stage.condition(name, "Ready")["reason"] == "DoesNotFit"
+        assert stage.condition(name, "Stalled")["status"] == "True"
 
     def made():
+        ours = "shipfitter.dev/modeldeployment"
         kinds = ("deployments", "pods", "services")
-        return [each for kind in kinds for each in stage.objects(kind, selector=owner)]
+        return [each for kind in kinds for each in stage.objects(kind, selector=ours)]
 
-    assert stays(made, seconds=3) == []
+    assert stays(made) == []
 
 
 def test_a_refused_model_starts_by_itself_when_a_node_that_carries_it_joins(stage):

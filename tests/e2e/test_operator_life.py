@@ -67,7 +67,6 @@ def test_killed_in_the_middle_of_a_rollout_it_ends_as_if_nothing_had_happened(gp
 
 def test_killed_in_the_middle_of_a_move_it_ends_as_if_nothing_had_happened(stage):
     stage.add_gpu_node("l4-1", L4, 1)
-    measured(stage, "l4-1")
     serve(stage, "llama", LLAMA_8B, resize={"stabilizationSeconds": 0})
     (small,) = uids(stage.pods("llama"))
     stage.add_gpu_node("l40s-1", L40S, 1, engine={"start_delay_seconds": 3})

@@ -7,7 +7,6 @@ from e2e.stories import (
     L4,
     L40S,
     LLAMA_8B,
-    measured,
     model_deployment,
     says,
     serve,
@@ -20,7 +19,6 @@ NAMES = ("one", "two")
 
 def test_two_at_once_for_one_gpu_one_serves_and_the_other_waits_and_says_so(stage):
     stage.add_gpu_node("l4-1", L4, 1)
-    measured(stage, "l4-1")
     wishes = [model_deployment(name, LLAMA_8B) for name in NAMES]
     stage.apply({"apiVersion": "v1", "kind": "List", "items": wishes})
     first = stage.eventually(
@@ -40,7 +38,6 @@ def test_two_at_once_take_one_gpu_type_each_when_neither_holds_both(stage):
     """Both would rather have the L40S; only one can, and the other must not wait for it."""
     stage.add_gpu_node("l40s-1", L40S, 1)
     stage.add_gpu_node("l4-1", L4, 1)
-    measured(stage, "l40s-1", "l4-1")
     wishes = [model_deployment(name, LLAMA_8B) for name in NAMES]
     stage.apply({"apiVersion": "v1", "kind": "List", "items": wishes})
     stage.eventually(lambda: all(map(stage.ready, NAMES)), what="both serve")
@@ -51,7 +48,6 @@ def test_two_at_once_take_one_gpu_type_each_when_neither_holds_both(stage):
 def test_gpus_that_other_pods_hold_are_not_counted(stage):
     stage.add_gpu_node("l40s-1", L40S, 1)
     stage.add_gpu_node("l4-1", L4, 1)
-    measured(stage, "l40s-1", "l4-1")
     stage.apply(
         {
             "apiVersion": "v1",

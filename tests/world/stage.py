@@ -116,7 +116,7 @@ class Stage:
             api=self.api,
             programs=ProgramMap(images=images),
             folder=self.folder / "nodes",
-            timing=Timing(grace_factor=0.05, probe_factor=0.1, heartbeat_seconds=2.0),
+            timing=Timing(grace_factor=0.05, probe_factor=0.05, heartbeat_seconds=2.0),
         )
         self.emulator.start()
         self.emulator.add_node(NodeSpec(name=CONTROL_NODE))
