@@ -55,7 +55,7 @@ def _waiting(pods: Sequence[LivePod], gpus: str) -> tuple[str, str] | None:
     if not waiting:
         return None
     noun = "pod waits" if len(waiting) == 1 else "pods wait"
-    return "WaitingForGpu", f"{len(waiting)} {noun} for {gpus}, which others hold"
+    return "WaitingForGpu", f"{len(waiting)} {noun} for {gpus}: none is free"
 
 
 def ready(conditions: Sequence[Condition]) -> Condition:
