@@ -6,6 +6,7 @@ from typing import Any
 
 from shipfitter.api.model_deployment import Allocation, ModelDeployment
 from shipfitter.api.storage_rules import MANY, binds_to_one_node
+from shipfitter.core.inventory import CapacitySource
 from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
@@ -132,10 +133,15 @@ def manifests(
 
 
 def _with_source(record: Mapping[str, Any] | None, sizing: Sizing) -> Mapping[str, Any] | None:
-    """The record of a plan that is kept, with where its pool's bytes are known from now."""
+    """The record of a plan that is kept; once its nodes are there, with who tells of them.
+
+    Otherwise a source is no part of what was decided: agents come and go.
+    """
     if record is None:
         return None
     (first, *others) = record["variants"]
+    if first.get("capacitySource") != CapacitySource.EXPECTED:
+        return record
     return {**record, "variants": [{**first, "capacitySource": str(sizing.pool.source)}, *others]}
 
 
