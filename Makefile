@@ -15,7 +15,7 @@ demo: $(VENV)/.runtime  ## The main job for real, on this machine: no GPU and no
 .PHONY: test
 test: check  ## All that CI runs: check, then everything on the real control plane.
 	@$(MAKE) -s bin >/dev/null
-	$(PYTEST) -n 3 --dist loadfile -m "plane or thorough"
+	$(PYTEST) -n 2 --dist loadfile -m "plane or thorough"
 
 .PHONY: check
 check: $(VENV)/.dev  ## Lint, types, contracts and the tests without a control plane: for every edit.
