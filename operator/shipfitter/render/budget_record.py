@@ -5,15 +5,25 @@ from shipfitter.core.budget import Budget, Estimate
 
 
 def budget_record(budget: Budget) -> BudgetStatus:
-    """The budget's parts; the cache's interval as distances from its point."""
+    """The budget's parts; the cache's interval as distances from its point.
+
+    Engines that took less than was predicted can leave less than nothing for the overhead; what is
+    missing there is then taken off the next part, so that the sum stays right.
+    """
     cache, outside = budget.kv_cache_bytes, budget.outside_bytes
+    overhead_bytes, activation_bytes, cuda_graph_bytes, weights_bytes = _at_least_nothing(
+        budget.overhead_bytes,
+        budget.activation_bytes,
+        budget.cuda_graph_bytes,
+        budget.weights_bytes,
+    )
     return BudgetStatus(
         total_bytes=budget.total_bytes,
         requested_bytes=budget.requested_bytes,
-        weights_bytes=budget.weights_bytes,
-        activation_bytes=budget.activation_bytes,
-        cuda_graph_bytes=budget.cuda_graph_bytes,
-        overhead_bytes=budget.overhead_bytes,
+        weights_bytes=weights_bytes,
+        activation_bytes=activation_bytes,
+        cuda_graph_bytes=cuda_graph_bytes,
+        overhead_bytes=overhead_bytes,
         kv_cache_bytes=cache.point,
         not_requested_bytes=budget.not_requested_bytes,
         margin_bytes=cache.point - cache.low,
@@ -24,6 +34,19 @@ def budget_record(budget: Budget) -> BudgetStatus:
         outside_high_bytes=outside.high,
         load_peak_bytes=budget.load_peak_bytes,
     )
+
+
+def _at_least_nothing(*parts: int) -> tuple[int, ...]:
+    """Parts with the same sum and none below zero, as far as those that follow can pay.
+
+    >>> _at_least_nothing(-5, 3, 10)
+    (0, 0, 8)
+    """
+    paid, debt = [], 0
+    for part in parts:
+        paid.append(max(0, part + debt))
+        debt = min(0, part + debt)
+    return tuple(paid)
 
 
 def read_budget(record: BudgetStatus) -> Budget:

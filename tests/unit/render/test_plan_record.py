@@ -13,6 +13,7 @@ from shipfitter.core.weights import ParallelLayout
 from shipfitter.render.plan_record import plan_record, read_plan
 from unit.api.mistakes import minimal
 from unit.render.plans import (
+    BUDGET,
     DECIDED_AT,
     INPUTS,
     LLAMA_8B,
@@ -211,3 +212,18 @@ def test_reading_and_writing_again_changes_nothing():
 )
 def test_engine_version(image, want):
     assert engine_version(image) == want
+
+
+def test_engines_that_took_less_than_nothing_of_overhead_are_written_with_the_same_sum():
+    """A calibration may be larger than the overhead it is taken off."""
+    thrifty = replace(
+        BUDGET,
+        overhead_bytes=-95_756_864,
+        activation_bytes=BUDGET.activation_bytes + BUDGET.overhead_bytes + 95_756_864,
+    )
+    assert thrifty.check()
+    (variant,) = record(resource(), plan(replace(SIZING, budget=thrifty)))["variants"]
+    budget = variant["budget"]
+    parts = ("weightsBytes", "overheadBytes", "activationBytes", "cudaGraphBytes", "kvCacheBytes")
+    assert budget["overheadBytes"] == 0
+    assert sum(budget[part] for part in parts) == budget["requestedBytes"]
