@@ -3,7 +3,7 @@
 import pytest
 
 from e2e.stories import L40S, LLAMA_8B, args_of, says, serve, serving, stays, uids
-from world.controlplane import CommandError
+from world.nodes.api import ApiError
 
 pytestmark = pytest.mark.plane
 
@@ -109,5 +109,5 @@ def test_what_the_schema_can_see_is_refused_by_the_api_server(stage, spec, want)
         "metadata": {"name": "llama"},
         "spec": {"model": {"uri": LLAMA_8B}, **spec},
     }
-    with pytest.raises(CommandError, match=want):
+    with pytest.raises(ApiError, match=want):
         stage.apply(body)

@@ -6,6 +6,7 @@ from e2e.model_volumes import model_claim
 from e2e.stories import (
     L40S,
     LLAMA_8B,
+    at_rest,
     measured,
     model_deployment,
     says,
@@ -13,6 +14,7 @@ from e2e.stories import (
     stays,
     uids,
     variant,
+    versions,
 )
 from world.hub.published import published_repo
 from world.hub.repository import repository, synthetic_repo
@@ -62,18 +64,19 @@ def test_a_well_known_model_is_planned_while_the_hub_is_down(gpu):
     gpu.eventually(lambda: gpu.ready("known"), what="the engine finds its weights and serves")
 
 
-def test_a_running_deployment_does_not_notice_an_outage_even_over_a_restart(gpu):
+def test_a_restart_writes_nothing_and_needs_no_hub(gpu):
     gpu.hub.add(synthetic_repo("acme/keeps-running", CONFIG))
     measured(gpu, "l40s-1")
-    serve(gpu, "runs", "hf://acme/keeps-running")
+    serve(gpu, "runs", "hf://acme/keeps-running", replicas=2)
     gpu.eventually(lambda: gpu.status("runs").get("observed"), what="the engine was asked")
-    before = uids(gpu.pods("runs"))
+    before, pods = at_rest(gpu, "runs"), uids(gpu.pods("runs"))
     status = gpu.status("runs")
     gpu.hub.switch(down=True)
     with gpu.operator_away():
         pass
-    assert stays(lambda: uids(gpu.pods("runs"))) == before
     assert gpu.status("runs") == status
+    assert stays(lambda: versions(gpu, "runs")) == before
+    assert uids(gpu.pods("runs")) == pods
     gpu.change("runs", {"workload": {"maxNumSeqs": {"preferred": 8}}})
     gpu.eventually(
         lambda: variant(gpu, "runs")["maxNumSeqs"] == 8, what="a change is planned without a hub"

@@ -8,7 +8,6 @@ from e2e.stories import (
     L4,
     L40S,
     LLAMA_8B,
-    at_rest,
     flag,
     measured,
     model_deployment,
@@ -18,7 +17,6 @@ from e2e.stories import (
     stays,
     uids,
     variant,
-    versions,
 )
 from world.stage import is_ready
 
@@ -91,17 +89,6 @@ def test_killed_right_after_apply_it_makes_everything_once(gpus):
     assert len(gpus.objects("deployments")) == 1
     assert len(gpus.objects("replicasets")) == 1
     assert len(gpus.pods("llama")) == 1
-
-
-def test_a_restart_writes_nothing(gpus):
-    serve(gpus, "llama", LLAMA_8B, replicas=2)
-    before, pods = at_rest(gpus, "llama"), uids(gpus.pods("llama"))
-    status = gpus.status("llama")
-    with gpus.operator_away():
-        pass
-    assert gpus.status("llama") == status
-    assert stays(lambda: versions(gpus, "llama")) == before
-    assert uids(gpus.pods("llama")) == pods
 
 
 def test_deleting_works_while_nobody_operates(gpus):
