@@ -2,14 +2,19 @@
 
 import pytest
 
-from world.controlplane import FAST_NODE_LOSS
+from world.controlplane import PlaneSettings
 from world.stage import Stage
+
+# A node that says nothing for 10 s is lost; those here speak every 2 s.
+QUICK_TO_NOTICE = PlaneSettings(
+    controller_manager_args=("--node-monitor-period=1s", "--node-monitor-grace-period=10s")
+)
 
 
 @pytest.fixture(scope="session")
 def world():
     """The control plane with Shipfitter installed by its chart, started once."""
-    with Stage(plane=FAST_NODE_LOSS) as started:
+    with Stage(plane=QUICK_TO_NOTICE) as started:
         started.eventually(started.operator_ready, what="the operator is ready")
         yield started
 

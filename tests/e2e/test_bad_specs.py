@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.stories import L40S, LLAMA_8B, args_of, says, serve, serving, stays, uids
+from e2e.stories import L40S, LLAMA_8B, args_of, model_deployment, says, serve, serving, stays, uids
 from world.nodes.api import ApiError
 
 pytestmark = pytest.mark.plane
@@ -13,44 +13,29 @@ TWO_MISTAKES = {
 }
 
 
-def test_all_mistakes_are_told_at_once_and_the_running_pods_stay(stage):
-    stage.add_gpu_node("l40s-1", L40S, 1)
-    serve(stage, "llama", LLAMA_8B)
-    workloads, pods = uids(stage.objects("deployments")), uids(serving(stage, "llama"))
-    planned = stage.status("llama")["plan"]
-    stage.change("llama", TWO_MISTAKES)
-    told = says(stage, "llama", "Planned", "InvalidSpec")
-    assert told["status"] == "False"
-    assert "spec.engine.args: --port=9000" in told["message"]
-    assert "spec.template.spec.hostNetwork" in told["message"]
-    generation = stage.get("modeldeployment", "llama")["metadata"]["generation"]
-    assert told["observedGeneration"] == generation
-    assert stays(lambda: uids(serving(stage, "llama"))) == pods
-    assert uids(stage.objects("deployments")) == workloads
-    assert stage.ready("llama"), "what ran before the mistake still serves"
-    stage.change("llama", {"engine": {"args": None}, "template": None})
-    says(stage, "llama", "Planned", "Fits")
-    assert stays(lambda: uids(serving(stage, "llama"))) == pods, "the old spec needs no new pods"
-    assert stage.status("llama")["plan"] == planned
-
-
-def test_a_new_deployment_with_mistakes_makes_nothing_until_they_are_mended(stage):
-    stage.add_gpu_node("l40s-1", L40S, 1)
-    stage.apply(
-        {
-            "apiVersion": "shipfitter.dev/v1alpha1",
-            "kind": "ModelDeployment",
-            "metadata": {"name": "llama"},
-            "spec": {"model": {"uri": LLAMA_8B}, **TWO_MISTAKES},
-        }
-    )
-    told = says(stage, "llama", "Ready", "InvalidSpec")
-    assert "--port" in told["message"]
-    assert "hostNetwork" in told["message"]
-    assert stage.condition("llama", "Stalled")["status"] == "True"
-    assert stays(lambda: stage.objects("deployments"), seconds=2) == []
-    stage.change("llama", {"engine": {"args": ["--enable-auto-tool-choice"]}, "template": None})
-    stage.eventually(lambda: stage.ready("llama"), what="the mended one serves")
+def test_all_mistakes_are_told_at_once_and_what_runs_stays_as_it_is(stage):
+    stage.add_gpu_node("l40s-1", L40S, 2)
+    serve(stage, "runs", LLAMA_8B)
+    pods, decided = uids(serving(stage, "runs")), stage.status("runs")["plan"]["decidedAt"]
+    stage.change("runs", TWO_MISTAKES)
+    stage.apply(model_deployment("new", LLAMA_8B, **TWO_MISTAKES))
+    for name in ("runs", "new"):
+        told = says(stage, name, "Planned", "InvalidSpec")
+        assert told["status"] == "False"
+        assert "spec.engine.args: --port=9000" in told["message"]
+        assert "spec.template.spec.hostNetwork" in told["message"]
+        generation = stage.get("modeldeployment", name)["metadata"]["generation"]
+        assert told["observedGeneration"] == generation
+    assert stays(lambda: uids(stage.objects("pods"))) == pods
+    assert stage.ready("runs"), "what ran before the mistake still serves"
+    assert stage.condition("new", "Ready")["reason"] == "InvalidSpec"
+    assert stage.condition("new", "Stalled")["status"] == "True"
+    for name in ("runs", "new"):
+        stage.change(name, {"engine": {"args": None}, "template": None})
+    stage.eventually(lambda: stage.ready("new"), what="the mended one serves")
+    says(stage, "runs", "Planned", "Fits")
+    assert uids(stage.pods("runs")) == pods, "the old spec needs no new pods"
+    assert stage.status("runs")["plan"]["decidedAt"] == decided
 
 
 REFUSED = {"engine": {"args": ["--no-such-flag"]}}
@@ -83,10 +68,13 @@ def test_with_a_gpu_to_spare_the_old_pods_serve_on_until_the_mistake_is_mended(s
     assert stays(lambda: uids(serving(stage, "llama"))) == before
     assert stage.ready("llama"), "what served before still does"
     stage.change("llama", MENDED)
-    stage.eventually(
-        lambda: [args_of(pod)[-1] for pod in serving(stage, "llama")] == MENDED["engine"]["args"],
-        what="the mended one serves",
-    )
+
+    def mended():
+        args = [args_of(pod)[-1] for pod in serving(stage, "llama")]
+        assert args, "nobody served for a moment"
+        return args == MENDED["engine"]["args"]
+
+    stage.eventually(mended, what="the mended one serves")
 
 
 @pytest.mark.parametrize(
@@ -103,11 +91,7 @@ def test_with_a_gpu_to_spare_the_old_pods_serve_on_until_the_mistake_is_mended(s
     ],
 )
 def test_what_the_schema_can_see_is_refused_by_the_api_server(stage, spec, want):
-    body = {
-        "apiVersion": "shipfitter.dev/v1alpha1",
-        "kind": "ModelDeployment",
-        "metadata": {"name": "llama"},
-        "spec": {"model": {"uri": LLAMA_8B}, **spec},
-    }
+    body = model_deployment("llama")
+    body["spec"] |= spec
     with pytest.raises(ApiError, match=want):
         stage.apply(body)

@@ -79,38 +79,24 @@ def test_a_gain_is_taken_only_when_it_has_lasted_and_only_by_those_that_want_it(
     assert stage.condition("left-alone", "Drifted")["status"] == "False"
 
 
-def test_without_any_gpu_it_says_so_keeps_its_workload_and_serves_again_when_they_return(stage):
+def test_without_any_gpu_it_says_so_keeps_what_there_is_and_serves_again_when_they_return(stage):
     stage.add_gpu_node("l40s-1", L40S, 1)
     serve(stage, "llama", LLAMA_8B)
-    workload = uids(stage.objects("deployments"))
-    planned = stage.status("llama")["plan"]
+    pods, workload = uids(stage.pods("llama")), uids(stage.objects("deployments"))
+    decided = stage.status("llama")["plan"]["decidedAt"]
+    stage.emulator.cordon("l40s-1")  # the pool is gone for planning, and its pods run on
+    says(stage, "llama", "Drifted", "PlanNoLongerFits")
+    assert stays(lambda: uids(serving(stage, "llama"))) == pods
+    assert stage.ready("llama"), "what runs still serves"
     stage.remove_node("l40s-1")
     assert says(stage, "llama", "CapacityKnown", "NoGpuCapacity")["status"] == "False"
-    assert says(stage, "llama", "Drifted", "PlanNoLongerFits")["status"] == "True"
-    ready = stage.eventually(
-        lambda: (c := stage.condition("llama", "Ready")).get("status") == "False" and c
-    )
-    assert ready["reason"] == "NoGpuCapacity"
-    assert stays(lambda: uids(stage.objects("deployments")), seconds=3) == workload
+    says(stage, "llama", "Ready", "NoGpuCapacity")
+    assert uids(stage.objects("deployments")) == workload
     stage.add_gpu_node("l40s-2", L40S, 1)
     stage.eventually(lambda: moved_to(stage, "llama", "l40s-2"), what="it serves again")
     assert uids(stage.objects("deployments")) == workload
-    assert stage.status("llama")["plan"]["decidedAt"] == planned["decidedAt"]
+    assert stage.status("llama")["plan"]["decidedAt"] == decided
     says(stage, "llama", "Drifted", "PlanHolds")
-
-
-def test_a_cordoned_type_keeps_its_running_pods(stage):
-    """The pool is gone for planning, and there is nowhere else to go: what runs is kept."""
-    stage.add_gpu_node("l40s-1", L40S, 1)
-    serve(stage, "llama", LLAMA_8B)
-    before = uids(stage.pods("llama"))
-    stage.emulator.cordon("l40s-1")
-    says(stage, "llama", "Drifted", "PlanNoLongerFits")
-    assert stays(lambda: uids(serving(stage, "llama"))) == before
-    assert stage.ready("llama"), "it still serves"
-    stage.emulator.cordon("l40s-1", unschedulable=False)
-    says(stage, "llama", "Drifted", "PlanHolds")
-    assert uids(serving(stage, "llama")) == before
 
 
 def test_with_no_gpu_to_spare_a_change_replaces_one_replica_after_the_other(stage):
@@ -142,19 +128,7 @@ def test_with_no_gpu_to_spare_another_layout_on_the_same_node_takes_over(stage):
     stage.eventually(lambda: stage.ready("llama") and len(stage.objects("deployments")) == 1)
 
 
-SLOW = {"start_delay_seconds": 2.0}  # an engine that takes its time shows every gap
-
-
-def test_with_a_gpu_to_spare_a_change_is_rolled_out_without_a_gap(stage):
-    stage.add_gpu_node("l40s-1", L40S, 2, engine=SLOW)
-    serve(stage, "llama", LLAMA_8B)
-    stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 32}}})
-
-    def replaced():
-        pods = stage.pods("llama")
-        return [flag(pod, "max-num-seqs") for pod in pods] == ["32"] and stage.ready("llama")
-
-    assert watched(stage, "llama", replaced) == 1, "nobody served for a moment"
+SLOW = {"start_delay_seconds": 1.0}  # an engine that takes its time shows every gap
 
 
 def test_with_gpus_to_spare_another_layout_takes_over_without_a_gap(stage):
@@ -184,7 +158,6 @@ def test_another_wish_in_the_middle_of_a_move_is_where_it_ends(stage):
 
 
 def test_a_node_that_dies_is_left_behind(stage):
-    """The node controller notices after 12 s, and the pods there are given up after 10 s more."""
     stage.add_gpu_node("l4-1", L4, 1)
     stage.add_gpu_node("l40s-1", L40S, 1)
     measured(stage, "l4-1", "l40s-1")

@@ -32,11 +32,12 @@ def gpus(stage):
     return stage
 
 
-def template_of(stage):
-    """What decides whether pods roll, of every workload."""
+def template_of(stage, name):
+    """What decides whether pods roll, of every workload of a deployment."""
+    workloads = stage.objects("deployments", selector=f"shipfitter.dev/modeldeployment={name}")
     return {
         each["metadata"]["uid"]: json.dumps(each["spec"]["template"], sort_keys=True)
-        for each in stage.objects("deployments")
+        for each in workloads
     }
 
 
@@ -91,37 +92,35 @@ def test_killed_right_after_apply_it_makes_everything_once(gpus):
     assert len(gpus.pods("llama")) == 1
 
 
-def test_deleting_works_while_nobody_operates(gpus):
-    serve(gpus, "llama", LLAMA_8B, replicas=2)
-    owner = "shipfitter.dev/modeldeployment=llama"
+def test_while_nobody_operates_one_is_deleted_and_another_loses_its_status(gpus):
+    """The first is gone without us; the other is rebuilt, and nothing is decided anew."""
+    for name, replicas in (("goes", 2), ("stays", 1)):
+        gpus.apply(model_deployment(name, LLAMA_8B, replicas=replicas))
+    gpus.eventually(lambda: gpus.ready("goes") and gpus.ready("stays"), what="both serve")
+    goes = "shipfitter.dev/modeldeployment=goes"
     kinds = ("deployments", "services", "configmaps", "poddisruptionbudgets", "pods")
-    assert all(gpus.objects(kind, selector=owner) for kind in kinds)
+    assert all(gpus.objects(kind, selector=goes) for kind in kinds)
+    status, pods = gpus.status("stays"), uids(gpus.pods("stays"))
+    templates = template_of(gpus, "stays")
     with gpus.operator_away():
-        gpus.plane.kubectl("delete", "mdl", "llama", "--timeout=20s")
+        gpus.plane.kubectl("delete", "mdl", "goes", "--timeout=20s")
+        patch = ("patch", "mdl", "stays", "--subresource=status", "--type=merge", "-p")
+        gpus.plane.kubectl(*patch, '{"status": null}')
+        assert gpus.status("stays") == {}
         gpus.eventually(
-            lambda: not any(gpus.objects(kind, selector=owner) for kind in kinds),
+            lambda: not any(gpus.objects(kind, selector=goes) for kind in kinds),
             what="the garbage collector has taken everything away",
         )
-
-
-def test_a_lost_status_is_rebuilt_and_nothing_is_decided_anew(gpus):
-    serve(gpus, "llama", LLAMA_8B)
-    status, templates = gpus.status("llama"), template_of(gpus)
-    pods = uids(gpus.pods("llama"))
-    with gpus.operator_away():
-        patch = ("patch", "mdl", "llama", "--subresource=status", "--type=merge", "-p")
-        gpus.plane.kubectl(*patch, '{"status": null}')
-        assert gpus.status("llama") == {}
-    gpus.eventually(lambda: gpus.status("llama").get("plan"), what="the status is back")
-    assert gpus.status("llama")["plan"] == status["plan"]
-    assert gpus.status("llama")["engine"] == status["engine"]
-    assert stays(lambda: uids(gpus.pods("llama"))) == pods
-    assert template_of(gpus) == templates
+    gpus.eventually(lambda: gpus.status("stays").get("plan"), what="the status is back")
+    assert gpus.status("stays")["plan"] == status["plan"]
+    assert gpus.status("stays")["engine"] == status["engine"]
+    assert stays(lambda: uids(gpus.pods("stays"))) == pods
+    assert template_of(gpus, "stays") == templates
 
 
 def test_a_newer_default_engine_rolls_nothing_and_is_only_recommended(gpus):
     serve(gpus, "llama", LLAMA_8B)
-    pods, templates = uids(gpus.pods("llama")), template_of(gpus)
+    pods, templates = uids(gpus.pods("llama")), template_of(gpus, "llama")
     old = (
         gpus.chart_values().get("engine", {}).get("image")
         or gpus.status("llama")["engine"]["image"]
@@ -132,7 +131,7 @@ def test_a_newer_default_engine_rolls_nothing_and_is_only_recommended(gpus):
         assert NEXT_IMAGE in told["message"]
         assert "spec.engine.image" in told["message"]
         assert stays(lambda: uids(gpus.pods("llama"))) == pods
-        assert template_of(gpus) == templates
+        assert template_of(gpus, "llama") == templates
         assert gpus.status("llama")["engine"]["image"] == old
         gpus.change("llama", {"engine": {"image": NEXT_IMAGE}})
         gpus.eventually(
@@ -148,16 +147,16 @@ def test_a_newer_default_engine_rolls_nothing_and_is_only_recommended(gpus):
 
 def test_another_number_of_replicas_only_scales(gpus):
     serve(gpus, "llama", LLAMA_8B)
-    first, templates = uids(gpus.pods("llama")), template_of(gpus)
+    first, templates = uids(gpus.pods("llama")), template_of(gpus, "llama")
     decided = gpus.status("llama")["plan"]["decidedAt"]
     gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=2")
     gpus.eventually(lambda: len(serving(gpus, "llama")) == 2 and gpus.ready("llama"))
     assert first < uids(serving(gpus, "llama")), "the first replica was replaced"
-    assert template_of(gpus) == templates
+    assert template_of(gpus, "llama") == templates
     assert gpus.status("llama")["plan"]["decidedAt"] == decided
     gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=0")
     gpus.eventually(lambda: not gpus.pods("llama"), what="no replica is left")
     assert says(gpus, "llama", "Available", "ScaledToZero")["status"] == "False"
     gpus.plane.kubectl("scale", "mdl", "llama", "--replicas=1")
     gpus.eventually(lambda: gpus.ready("llama"), what="it is back from zero")
-    assert template_of(gpus) == templates
+    assert template_of(gpus, "llama") == templates
