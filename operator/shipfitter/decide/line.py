@@ -17,7 +17,7 @@ from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
-from shipfitter.decide.recovery import Recovery, answered, heard, told
+from shipfitter.decide.recovery import Recovery, answered, heard, same_second, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
@@ -186,6 +186,8 @@ def _after_refusals(
     refusal = heard(case.world.pods, str(variants[0].get("name")), str(record.get("decidedAt", "")))
     if refusal is None:
         return told(choice, recovery), recovery
+    if same_second(case.world.pods, case.world.now_seconds):
+        return replace(choice, look_again_seconds=1.0), recovery
     return answered(
         choice,
         refusal,

@@ -98,6 +98,14 @@ def heard(pods: tuple[LivePod, ...], variant: str, decided_at: str) -> EngineRef
     return next(iter(memory or refusals), None)
 
 
+def same_second(pods: tuple[LivePod, ...], now_seconds: float) -> bool:
+    """Whether a broken pod was made in this very second.
+
+    A plan is told from the one before, and its pods from earlier ones, by times in whole seconds.
+    """
+    return any(pod.broken and int(pod.created_seconds) == int(now_seconds) for pod in pods)
+
+
 def answered(
     choice: Choice,
     refusal: EngineRefusal,

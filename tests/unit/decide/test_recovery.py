@@ -33,11 +33,12 @@ def variant(outcome):
     return outcome.status["plan"]["variants"][0]
 
 
-def refused(settled, words, nodes, *, at=NOW + 5):
+def refused(settled, words, nodes, *, at=NOW + 5, created=None):
     """The next decision after the engine of the running plan ended with these words."""
     pod = serving(
         settled.variant, nodes[0].name, ready=False, exit_code=1, restarts=1,
-        waiting_reason="CrashLoopBackOff", termination_message=words, created_seconds=at - 1,
+        waiting_reason="CrashLoopBackOff", termination_message=words,
+        created_seconds=created or at - 1,
     )  # fmt: skip
     outcome = settled.decide(*nodes, pods=(pod,), now_seconds=at)
     settled.status = outcome.status
@@ -70,6 +71,18 @@ def test_the_figure_the_engine_named_is_hit_in_one_step():
     outcome = refused(settled, TOO_SMALL, nodes)
     budget = variant(outcome)["budget"]
     assert budget["kvCacheBytes"] <= 12.0 * GIB * 1.01
+
+
+def test_a_refusal_in_the_second_its_pod_was_made_is_answered_in_the_next():
+    """Times are whole seconds: the next plan would bear the name of this one."""
+    nodes = (node("a", "L40S"),)
+    settled = Settled(*nodes)
+    at_once = refused(settled, TOO_SMALL, nodes, at=NOW + 5.9, created=NOW + 5)
+    assert not manifests(at_once, "Deployment")
+    assert at_once.requeue_after_seconds == 1
+    later = refused(settled, TOO_SMALL, nodes, at=NOW + 6.9, created=NOW + 5)
+    assert later.status["recovery"]["attempts"] == 1
+    assert len(manifests(later, "Deployment")) == 1
 
 
 def test_words_of_an_earlier_plan_do_not_count():
