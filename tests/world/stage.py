@@ -358,7 +358,7 @@ class Stage:
         answer = _answer(check)
         while not answer:
             assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}\n{self.picture()}"
-            time.sleep(0.1)
+            time.sleep(0.15)
             answer = _answer(check)
         return answer
 
