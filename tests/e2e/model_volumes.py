@@ -25,3 +25,8 @@ def model_claim(stage, claim, folder, repo):
     }
     for each in (volume, wish):
         stage.apply(each)
+    bound = "jsonpath={.status.phase}"
+    stage.eventually(
+        lambda: stage.plane.kubectl("get", "pvc", claim, "-o", bound) == "Bound",
+        what=f"the claim {claim} is bound",
+    )

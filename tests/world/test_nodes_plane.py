@@ -365,9 +365,9 @@ def test_a_pod_deleted_by_force_leaves_no_process(cluster, node, emulator):
 def test_logs(cluster, plane, node):
     name = cluster.create(pod(node, "--say=one", "--say=two", "--exit=1"))
     eventually(lambda: cluster.status(name).get("restartCount", 0) >= 1)
-    assert plane.kubectl("logs", name) == "one\ntwo\n"
+    eventually(lambda: plane.kubectl("logs", name) == "one\ntwo\n")
     assert plane.kubectl("logs", name, "--previous", "--tail=1") == "two\n"
-    assert "Z two" in plane.kubectl("logs", name, "--timestamps")
+    assert "Z two" in plane.kubectl("logs", name, "--previous", "--timestamps")
     with pytest.raises(CommandError, match="is not valid for pod"):
         plane.kubectl("logs", name, "-c", "other")
 
