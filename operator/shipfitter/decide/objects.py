@@ -21,11 +21,12 @@ from shipfitter.decide.rollout import (
 from shipfitter.decide.world import Apply, Delete, LiveWorkload, World
 from shipfitter.render.claim_template import claim_template
 from shipfitter.render.config_map import logging_config_map
-from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
+from shipfitter.render.deployment import on_one_node
 from shipfitter.render.disruption import disruption_budget
 from shipfitter.render.plan_record import plan_record
 from shipfitter.render.service import service
-from shipfitter.render.variant import variant_name
+from shipfitter.render.variant import variant_name, workload_kind
+from shipfitter.render.workload import workload, workload_scale
 from shipfitter.status.conditions import timestamp
 
 SCALE_MANAGER = "shipfitter-scale"
@@ -100,7 +101,7 @@ def manifests(
     if written_whole:
         # A new workload starts with its replicas and strategy, never with Kubernetes' defaults.
         how = _strategy(resource, world, sizing, wanted)
-        whole = deployment(
+        whole = workload(
             resource,
             choice.plan.variants[0],
             record,
@@ -219,9 +220,10 @@ def _scales(
         live = next((w for w in world.workloads if w.name == name), None)
         if live is not None and spec_replicas(live) == replicas and _has(live, how):
             continue
-        manifest = scale_manifest(
+        manifest = workload_scale(
             resource,
             name,
+            kind=str(live.body["kind"]) if live else workload_kind(sizing),
             replicas=replicas,
             max_surge=how.max_surge,
             max_unavailable=how.max_unavailable,
