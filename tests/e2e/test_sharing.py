@@ -73,3 +73,18 @@ def test_gpus_that_other_pods_hold_are_not_counted(stage):
     # Pods of others are listed every 10 s: a plan made before that waits, and then moves.
     serve(stage, "llama", LLAMA_8B, resize=AT_ONCE)
     assert serving(stage, "llama")[0]["spec"]["nodeName"] == "l4-1"
+
+
+def test_taking_a_replica_away_frees_a_whole_node(stage):
+    """Left to itself, Kubernetes takes one of the two that share a node."""
+    stage.add_gpu_node("l4-1", L4, 2)
+    stage.add_gpu_node("l4-2", L4, 2)
+    serve(stage, "many", LLAMA_8B, replicas=3)
+    stage.plane.kubectl("scale", "mdl", "many", "--replicas=2")
+    where = stage.eventually(
+        lambda: (
+            len(pods := serving(stage, "many")) == 2 and {pod["spec"]["nodeName"] for pod in pods}
+        ),
+        what="two serve",
+    )
+    assert len(where) == 1, "the other node is free"

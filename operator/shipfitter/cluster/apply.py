@@ -16,9 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from shipfitter.cluster.caches import Caches
-from shipfitter.cluster.client import Client
+from shipfitter.cluster.client import MERGE_PATCH, Client
 from shipfitter.cluster.failures import ApiError
-from shipfitter.cluster.kinds import KINDS, MODEL_DEPLOYMENT, kind_of
+from shipfitter.cluster.kinds import (
+    DELETION_COST_ANNOTATION,
+    KINDS,
+    MODEL_DEPLOYMENT,
+    POD,
+    kind_of,
+)
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import wish_digest
 from shipfitter.decide.world import Apply, Delete
@@ -80,6 +86,18 @@ class Applier:
                 mine = self._written.get(key) or {}
                 for place in [place for place in mine if place[:2] == (each.kind, each.name)]:
                     del mine[place]
+
+    def set_costs(self, key: Key, costs: Mapping[str, int]) -> None:
+        """Pods say how dear they are to take away; one that is gone needs no price."""
+        for name, cost in costs.items():
+            patch = {"metadata": {"annotations": {DELETION_COST_ANNOTATION: str(cost)}}}
+            try:
+                self._client.patch(
+                    POD.path(key.namespace, name), patch, content_type=MERGE_PATCH, manager=MANAGER
+                )
+            except ApiError as error:
+                if not error.not_found:
+                    raise
 
     def write_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
         """The status is stored; False where it says the same already.

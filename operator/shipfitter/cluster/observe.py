@@ -138,6 +138,7 @@ def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
         created_seconds=datetime.fromisoformat(pod.created).timestamp() if pod.created else 0.0,
         ended_reason=pod.ended_reason,
         address=pod.address,
+        cost=pod.deletion_cost,
         observed=observed,
     )
 

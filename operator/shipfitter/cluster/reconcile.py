@@ -79,6 +79,7 @@ class Reconciler:
                 self.events.post(body, told)
             raise refused
         self.applier.delete(key, outcome.deletes)
+        self.applier.set_costs(key, outcome.deletion_costs)
         looks = (outcome.requeue_after_seconds, resolved.retry_after_seconds)
         again = min((seconds for seconds in looks if seconds is not None), default=None)
         return Pass(again_after_seconds=again, changed=changed or bool(outcome.deletes))

@@ -8,7 +8,12 @@ from sys import intern
 from typing import Any
 
 from shipfitter.cluster.gpu_requests import gpu_requests
-from shipfitter.cluster.kinds import CLAIMS_ANNOTATION, OWNER_LABEL, VARIANT_LABEL
+from shipfitter.cluster.kinds import (
+    CLAIMS_ANNOTATION,
+    DELETION_COST_ANNOTATION,
+    OWNER_LABEL,
+    VARIANT_LABEL,
+)
 
 NODE_FIELDS = ("allocatable", "capacity", "nodeInfo")
 
@@ -80,6 +85,7 @@ class OwnPod:
     address: str = ""
     created: str = ""
     ended_reason: str = ""
+    deletion_cost: int = 0
 
     @property
     def ended(self) -> bool:
@@ -115,6 +121,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         address=status.get("podIP") or "",
         created=metadata.get("creationTimestamp") or "",
         ended_reason=last.get("reason") or "",
+        deletion_cost=_deletion_cost(metadata),
     )
 
 
@@ -123,6 +130,12 @@ def _gpus(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, int
     written = (metadata.get("annotations") or {}).get(CLAIMS_ANNOTATION, "")
     name, _, count = str(written).rpartition("=")
     return {intern(name): int(count)} if name and count.isdecimal() else gpu_requests(spec)
+
+
+def _deletion_cost(metadata: Mapping[str, Any]) -> int:
+    """Of which pod goes first; what is no number counts as none, as for the controller."""
+    written = str((metadata.get("annotations") or {}).get(DELETION_COST_ANNOTATION, ""))
+    return int(written) if written.isdecimal() else 0
 
 
 def _main_container(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
 from shipfitter.decide.capacity import elsewhere, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
+from shipfitter.decide.deletion_cost import deletion_costs
 from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
@@ -169,10 +170,16 @@ def _decided(case: Case) -> Outcome:
         calibrations=lesson.updates,
         applies=written.applies,
         deletes=written.deletes,
+        deletion_costs=deletion_costs(world.pods, world.nodes, _deployments(world)),
         status=status,
         notices=notices(prior, status, choice.reason),
         requeue_after_seconds=choice.look_again_seconds or written.look_again_seconds,
     )
+
+
+def _deployments(world: World) -> tuple[str, ...]:
+    """The variants whose pods go one by one."""
+    return tuple(w.name for w in world.workloads if w.body.get("kind") == "Deployment")
 
 
 def _after_refusals(

@@ -102,6 +102,7 @@ class Outcome:
 
     applies: tuple[Apply, ...] = ()
     deletes: tuple[Delete, ...] = ()
+    deletion_costs: Mapping[str, int] = field(default_factory=dict)  # by pod
     calibrations: tuple[CalibrationUpdate, ...] = ()
     status: Mapping[str, Any] | None = None  # whole desired status; None: leave as it is
     notices: tuple[Notice, ...] = ()

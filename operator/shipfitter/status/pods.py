@@ -32,6 +32,7 @@ class LivePod:
     created_seconds: float = 0.0
     ended_reason: str = ""  # OOMKilled, Error, ...
     address: str = ""
+    cost: int = 0  # of taking it away: of two pods the cheaper one goes first
     observed: ObservedEngine | None = None  # what it says of its cache, once it serves
 
     @property

@@ -240,3 +240,15 @@ def test_what_a_pod_takes_by_claims(annotations, want):
     for container in raw["spec"]["containers"]:
         container.pop("resources", None)
     assert trim.own_pod(raw).gpus == want
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [("7", 7), ("", 0), ("soon", 0), ("-3", 0)],
+    ids=["a number", "nothing", "no number", "below what we ever write"],
+)
+def test_a_pod_says_how_dear_it_is_to_take_away(written, want):
+    raw = copy.deepcopy(POD)
+    raw["metadata"].setdefault("annotations", {})
+    raw["metadata"]["annotations"]["controller.kubernetes.io/pod-deletion-cost"] = written
+    assert trim.own_pod(raw).deletion_cost == want
