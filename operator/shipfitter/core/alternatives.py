@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shipfitter.core.candidate import Candidate, Sizing
-from shipfitter.core.candidates import candidates, gpu_counts
+from shipfitter.core.candidates import candidates, gpu_counts, group_candidates
 from shipfitter.core.intent import Intent, ModelChoice, Wanted
 from shipfitter.core.inventory import Pool
 from shipfitter.core.sizing import size
@@ -36,7 +36,9 @@ def allows(sizing: Sizing) -> str:
 
 def named(sizing: Sizing) -> str:
     """Model and GPUs of a sizing, for a person."""
-    return f"{short(sizing.model)} on {sizing.gpus_per_replica} × {sizing.pool.product}"
+    nodes = sizing.settings.layout.nodes
+    over = f" over {nodes} nodes" if nodes > 1 else ""
+    return f"{short(sizing.model)} on {sizing.gpus_per_replica} × {sizing.pool.product}{over}"
 
 
 def short(model: ModelChoice) -> str:
@@ -67,17 +69,18 @@ def _neighbours(
     intent: Intent, pools: tuple[Pool, ...], best: Sizing
 ) -> Iterator[tuple[str, Sizing | None]]:
     count = best.gpus_per_replica
+    alike = candidates if best.settings.layout.nodes == 1 else group_candidates
     if best.settings.kv_cache_dtype == "auto":
         with_fp8 = replace(intent, kv_cache_dtype="fp8")
         yield (
             "kvCacheDtype: fp8, same GPUs",
-            _first(candidates(with_fp8, best.pool, best.model, count), with_fp8),
+            _first(alike(with_fp8, best.pool, best.model, count), with_fp8),
         )
     later = intent.models[intent.models.index(best.model) + 1 :]
     for model in later[:1]:
         yield (
             f"{short(model)}, same GPUs",
-            _first(candidates(intent, best.pool, model, count), intent),
+            _first(alike(intent, best.pool, model, count), intent),
         )
     free = replace(intent, tensor_parallel_size=None, max_gpus_per_replica=16)
     for more in (n for n in gpu_counts(free, (best.pool,)) if n > count):

@@ -25,7 +25,7 @@ class Candidate:
     @property
     def gpus_per_replica(self) -> int:
         """GPUs one replica takes."""
-        return self.settings.layout.world_size
+        return self.settings.layout.gpus
 
     @property
     def gpu(self) -> Gpu:
@@ -64,7 +64,13 @@ class Sizing:
     @property
     def gpus_per_replica(self) -> int:
         """GPUs one replica takes."""
-        return self.settings.layout.world_size
+        return self.settings.layout.gpus
+
+    @property
+    def replicas_now(self) -> int:
+        """Replicas that the pool's free GPUs hold now."""
+        layout = self.settings.layout
+        return self.pool.replicas_that_fit(layout.gpus_per_node, nodes=layout.nodes)
 
     @property
     def max_model_len(self) -> int:
@@ -100,5 +106,8 @@ def heaviest_rank_bytes(candidate: Candidate) -> int:
 
 
 def too_heavy(candidate: Candidate) -> bool:
-    """Whether the weights alone rule the candidate out."""
-    return heaviest_rank_bytes(candidate) >= candidate.gpu.total_bytes * MOST_UTILIZATION
+    """Whether the weights alone rule the candidate out: by the card, or by what was refused."""
+    weights, most = heaviest_rank_bytes(candidate), candidate.caps.weights_below_bytes
+    if most is not None and weights >= most:
+        return True
+    return weights >= candidate.gpu.total_bytes * MOST_UTILIZATION

@@ -1,6 +1,6 @@
 """Which pools and layouts are worth sizing: those the user allows and the engine would start in."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from shipfitter.core.bounds import Caps, caps_of
@@ -9,6 +9,7 @@ from shipfitter.core.candidate import Candidate
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.estimate import Estimate, sum_of
 from shipfitter.core.gpus import normalise_product, resolve_product
+from shipfitter.core.groups import group_layouts
 from shipfitter.core.intent import Intent, ModelChoice
 from shipfitter.core.inventory import Pool
 from shipfitter.core.legality import layout_problems
@@ -38,20 +39,36 @@ def usable_pools(intent: Intent, pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
 def gpu_counts(intent: Intent, pools: tuple[Pool, ...]) -> tuple[int, ...]:
     """GPUs per replica worth trying, fewest first."""
     pinned = intent.tensor_parallel_size
-    stages = intent.engine.layout.pipeline_parallel_size
+    layout = intent.engine.layout
+    copies, stages = layout.data_parallel_size, layout.pipeline_parallel_size
     if pinned:
-        return (pinned * stages,)
+        return (pinned * stages * copies,)
     largest = max((pool.gpus_per_node for pool in pools), default=0)
     largest = min(largest, intent.max_gpus_per_replica)
-    return tuple(count for count in (1, 2, 4, 8, 16) if stages <= count <= largest)
+    counts = (copies * ranks for ranks in (1, 2, 4, 8, 16))
+    return tuple(count for count in counts if stages * copies <= count <= largest)
 
 
 def candidates(intent: Intent, pool: Pool, model: ModelChoice, count: int) -> Iterator[Candidate]:
-    """The layouts of this many GPUs in which the engine would start, tensor parallel first."""
+    """The layouts of this many GPUs of one node in which the engine would start."""
+    return _candidates(intent, pool, model, count, legal_layouts)
+
+
+def group_candidates(
+    intent: Intent, pool: Pool, model: ModelChoice, count: int
+) -> Iterator[Candidate]:
+    """The layouts of this many GPUs over several nodes in which the engine would start."""
+    return _candidates(intent, pool, model, count, group_layouts)
+
+
+Layouts = Callable[[Intent, Pool, ModelChoice, int], tuple[ParallelLayout, ...]]
+
+
+def _candidates(
+    intent: Intent, pool: Pool, model: ModelChoice, count: int, layouts: Layouts
+) -> Iterator[Candidate]:
     caps = caps_of(intent.bounds, pool.name)
-    if count <= caps.more_gpus_than:
-        return
-    for layout in legal_layouts(intent, pool, model, count):
+    for layout in layouts(intent, pool, model, count):
         for dtype in cache_dtypes(intent, pool):
             settings = replace(intent.engine, layout=layout, kv_cache_dtype=dtype)
             settings = _with_experience(intent, settings, pool, model, caps)
@@ -77,16 +94,17 @@ def legal_layouts(
     """Tensor parallel over all GPUs; where heads forbid it, as much as they allow, in stages."""
     if count > pool.gpus_per_node or (count > 1 and (pool.mig_profile or pool.sharing != "none")):
         return ()
+    copies = intent.engine.layout.data_parallel_size
     stages_pinned = intent.engine.layout.pipeline_parallel_size
     stage_counts = (
         (stages_pinned,) if stages_pinned > 1 or intent.tensor_parallel_size else (1, 2, 4)
     )
     for stages in stage_counts:
-        if count % stages:
+        if count % (stages * copies):
             continue
         layout = replace(
             intent.engine.layout,
-            tensor_parallel_size=count // stages,
+            tensor_parallel_size=count // (stages * copies),
             pipeline_parallel_size=stages,
         )
         if not layout_problems(

@@ -72,6 +72,8 @@ class Intent:
     tensor_parallel_size: int | None = None
     kv_cache_dtype: str = "auto"  # auto | fp8 | Any
     allow_shared: bool = False
+    spans_nodes: bool = False  # whether the cluster can run one replica as a group of pods
+    one_node_because: str = ""  # what else keeps a replica on one node, with the way out
     elsewhere: str = ""  # where no pool is usable: what would make one so
     engine: EngineSettings = field(default_factory=EngineSettings.latest)  # what is set is pinned
     bounds: tuple[Bound, ...] = ()  # what engines of this deployment refused

@@ -53,9 +53,9 @@ class Pool:
         """GPUs free over all nodes."""
         return sum(node.free_gpus for node in self.nodes)
 
-    def replicas_that_fit(self, gpus_per_replica: int) -> int:
-        """Replicas the free GPUs hold now; a replica never spans nodes."""
-        return sum(node.free_gpus // gpus_per_replica for node in self.nodes)
+    def replicas_that_fit(self, gpus_per_node: int, *, nodes: int = 1) -> int:
+        """Replicas the free GPUs hold now, of so many GPUs on each of so many nodes."""
+        return sum(node.free_gpus // gpus_per_node for node in self.nodes) // nodes
 
 
 def pools(nodes: tuple[NodeCapacity, ...]) -> tuple[Pool, ...]:

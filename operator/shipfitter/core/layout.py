@@ -14,11 +14,22 @@ class ParallelLayout:
     enable_expert_parallel: bool = False
     encoder_data_parallel: bool = False  # --mm-encoder-tp-mode data: each rank has whole towers
     pipeline_partition: tuple[int, ...] = ()  # VLLM_PP_LAYER_PARTITION: layers of each stage
+    nodes: int = 1  # --nnodes: as many pods carry one replica, with equal parts of its GPUs
 
     @property
     def world_size(self) -> int:
-        """GPUs of one engine."""
+        """GPUs of one engine core: of one rank of data parallelism."""
         return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.world_size * self.data_parallel_size
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of each of its pods."""
+        return self.gpus // self.nodes
 
 
 def layer_stages(num_hidden_layers: int, layout: ParallelLayout) -> tuple[range, ...]:

@@ -46,7 +46,7 @@ def card_problems(model: ModelFacts, compute_capability: tuple[int, int] | None)
 
 def _ranks(model: ModelFacts, layout: ParallelLayout, gpus_per_node: int) -> Iterator[str]:
     tensor_ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
-    if tensor_ranks > gpus_per_node:
+    if tensor_ranks > gpus_per_node * layout.nodes:
         yield f"tensor parallel {tensor_ranks} needs more than the {gpus_per_node} GPUs of a node"
     if stages > 1 and not model.supports_pipeline_parallel:
         yield f"{model.architecture} has no pipeline parallelism in the engine"

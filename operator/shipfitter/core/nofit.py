@@ -5,8 +5,15 @@ from dataclasses import dataclass, replace
 
 from shipfitter.core.alternatives import MOST_ALTERNATIVES, Alternative, allows, named, short
 from shipfitter.core.candidate import Shortfall, Sizing
-from shipfitter.core.candidates import candidates, gpu_counts, legal_layouts, usable_pools
+from shipfitter.core.candidates import (
+    candidates,
+    gpu_counts,
+    group_candidates,
+    legal_layouts,
+    usable_pools,
+)
 from shipfitter.core.gpus import resolve_product
+from shipfitter.core.groups import group_gpu_counts
 from shipfitter.core.intent import Intent, Wanted
 from shipfitter.core.inventory import CapacitySource, Pool, PoolNode
 from shipfitter.core.ladder import round_length
@@ -24,6 +31,9 @@ COMMON_NODE_TYPES = (
     "NVIDIA-H200",
     "NVIDIA-B200",
 )
+
+# GPUs per replica up to which more nodes are named as a way out.
+MOST_GPUS_IN_GROUPS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +152,9 @@ def _would_fit(intent: Intent, pools: tuple[Pool, ...]) -> tuple[Alternative, ..
     for summary, wish, offered in _relaxations(intent, pools):
         sizing = _fewest(wish, usable_pools(wish, offered))
         if sizing is not None:
-            text = summary.format(named=named(sizing), length=sizing.max_model_len)
+            text = summary.format(
+                named=named(sizing), length=sizing.max_model_len, gpus=sizing.gpus_per_replica
+            )
             option = Alternative(text, allows(sizing))
             if option not in found:
                 found.append(option)
@@ -170,6 +182,9 @@ def _relaxations(
     if intent.tensor_parallel_size or intent.max_gpus_per_replica < 16:
         free = replace(intent, tensor_parallel_size=None, max_gpus_per_replica=16)
         yield "more GPUs per replica: {named}", free, pools
+    if intent.spans_nodes:
+        more = replace(intent, max_gpus_per_replica=MOST_GPUS_IN_GROUPS)
+        yield "gpus.perReplica.max {gpus}: {named}", more, pools
     if intent.products:
         yield "another product that is here: {named}", replace(intent, products=()), pools
     anywhere = replace(intent, products=(), tensor_parallel_size=None, max_gpus_per_replica=8)
@@ -197,10 +212,14 @@ def _imagined(product: str, count: int) -> Pool:
 
 def _fewest(intent: Intent, pools: tuple[Pool, ...]) -> Sizing | None:
     for model in intent.models:
-        for count in gpu_counts(intent, pools):
-            for pool in pools:
-                for candidate in candidates(intent, pool, model, count):
-                    sizing = size(candidate, intent)
-                    if sizing is not None:
-                        return sizing
+        for offered, counts in (
+            (candidates, gpu_counts(intent, pools)),
+            (group_candidates, group_gpu_counts(intent, pools)),
+        ):
+            for count in counts:
+                for pool in pools:
+                    for candidate in offered(intent, pool, model, count):
+                        sizing = size(candidate, intent)
+                        if sizing is not None:
+                            return sizing
     return None

@@ -1,11 +1,13 @@
 """The one solve: wish, model facts, pools and engine in; a Plan, or NoFit with facts, out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from shipfitter.core.alternatives import Alternative, FrontierPoint, better_choices, frontier
-from shipfitter.core.candidate import Sizing
-from shipfitter.core.candidates import candidates, gpu_counts, usable_pools
+from shipfitter.core.candidate import Candidate, Sizing
+from shipfitter.core.candidates import candidates, gpu_counts, group_candidates, usable_pools
+from shipfitter.core.group_obstacles import explained
+from shipfitter.core.groups import group_gpu_counts
 from shipfitter.core.intent import (
     Intent,
     ModelChoice,
@@ -60,13 +62,16 @@ class Plan:
 def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     """The plan for a wish on the pools, or what is missing. Depends on nothing but its inputs.
 
-    Order: a plan that surely fits before one that may; the first model in the list; the fewest GPUs
-    per replica that reach half of what the user said he prefers (else the fewest that meet the
-    minimums); pools that hold all replicas now; preferred values reached; the smallest GPU; the
-    name. Nodes that are only expected come in where no GPU is free that would do.
+    Order: a plan that surely fits before one that may; the first model in the list; one node
+    before several, and those only where they are free; the fewest GPUs per replica that reach half
+    of what the user said he prefers (else the fewest that meet the minimums); pools that hold all
+    replicas now; preferred values reached; the smallest GPU; the name. Nodes that are only expected
+    come in where no GPU is free that would do.
     """
     there = tuple(pool for pool in pools if pool.source is not CapacitySource.EXPECTED)
     found = _solve(intent, there)
+    if isinstance(found, NoFit):
+        found = explained(intent, there, found, _solve)
     if len(there) == len(pools) or (isinstance(found, Plan) and _starts(found)):
         return found
     expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
@@ -78,8 +83,7 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
 
 def _starts(plan: Plan) -> bool:
     """Whether GPUs are free for a replica now."""
-    sizing = plan.variants[0].sizing
-    return sizing.pool.replicas_that_fit(sizing.gpus_per_replica) > 0
+    return plan.variants[0].sizing.replicas_now > 0
 
 
 def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
@@ -102,9 +106,36 @@ def _fitting(
     intent: Intent, pools: tuple[Pool, ...], model: ModelChoice, *, point: bool
 ) -> list[Sizing]:
     """Sizings with the GPU count that wins; larger counts are not even looked at."""
+    on_one = _fewest(intent, pools, model, gpu_counts(intent, pools), candidates, point=point)
+    if on_one or not intent.spans_nodes:
+        return on_one
+    counts = group_gpu_counts(intent, pools)
+    # A group that starts in part holds whole nodes for nothing: all of it is free, or none is made.
+    return _fewest(intent, pools, model, counts, _free_groups, point=point)
+
+
+def _free_groups(intent: Intent, pool: Pool, model: ModelChoice, count: int) -> Iterator[Candidate]:
+    for candidate in group_candidates(intent, pool, model, count):
+        layout = candidate.settings.layout
+        if pool.replicas_that_fit(layout.gpus_per_node, nodes=layout.nodes):
+            yield candidate
+
+
+Candidates = Callable[[Intent, Pool, ModelChoice, int], Iterator[Candidate]]
+
+
+def _fewest(
+    intent: Intent,
+    pools: tuple[Pool, ...],
+    model: ModelChoice,
+    counts: tuple[int, ...],
+    offered: Candidates,
+    *,
+    point: bool,
+) -> list[Sizing]:
     fewest: list[Sizing] = []
-    for count in gpu_counts(intent, pools):
-        sizings = list(_sized(intent, pools, model, count, point=point))
+    for count in counts:
+        sizings = list(_sized(intent, pools, model, count, offered, point=point))
         halfway = [sizing for sizing in sizings if _reaches_half(intent, sizing)]
         if halfway:
             return halfway
@@ -113,10 +144,16 @@ def _fitting(
 
 
 def _sized(
-    intent: Intent, pools: tuple[Pool, ...], model: ModelChoice, count: int, *, point: bool
+    intent: Intent,
+    pools: tuple[Pool, ...],
+    model: ModelChoice,
+    count: int,
+    offered: Candidates,
+    *,
+    point: bool,
 ) -> Iterator[Sizing]:
     for pool in pools:
-        for candidate in candidates(intent, pool, model, count):
+        for candidate in offered(intent, pool, model, count):
             sizing = size(candidate, intent, point=point)
             if sizing is not None:
                 yield sizing
@@ -131,7 +168,7 @@ def _reaches_half(intent: Intent, sizing: Sizing) -> bool:
 
 
 def _rank(intent: Intent, sizing: Sizing) -> tuple[object, ...]:
-    holds_all = sizing.pool.replicas_that_fit(sizing.gpus_per_replica) >= intent.replicas
+    holds_all = sizing.replicas_now >= intent.replicas
     layout = sizing.settings.layout
     return (
         not holds_all,
@@ -145,7 +182,14 @@ def _rank(intent: Intent, sizing: Sizing) -> tuple[object, ...]:
 
 def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
     count, product = best.gpus_per_replica, best.pool.product
-    if intent.tensor_parallel_size:
+    layout = best.settings.layout
+    if layout.nodes > 1:
+        product += f" over {layout.nodes} nodes"
+        reason = (
+            f"no one node holds it; tensor parallel {layout.tensor_parallel_size} and "
+            f"{layout.pipeline_parallel_size} pipeline stages"
+        )
+    elif intent.tensor_parallel_size:
         reason = "as tensorParallelSize asks"
     elif count == 1:
         reason = "one GPU holds it"

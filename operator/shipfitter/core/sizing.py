@@ -92,6 +92,8 @@ def size(candidate: Candidate, intent: Intent, *, point: bool = False) -> Sizing
 
 def holds(sizing: Sizing, pool: Pool) -> Sizing | None:
     """The same flags on a pool as it is now; None when the engine would no longer start there."""
+    if sizing.settings.layout.nodes > max(1, len(pool.nodes)):
+        return None
     moved = Candidate(pool=pool, model=sizing.model, settings=sizing.settings)
     stages = budget(moved.model.facts, sizing.settings, moved.gpu)
     layout = cache_layout(moved.model.facts, sizing.settings, moved.gpu)

@@ -117,7 +117,8 @@ class _Waiting:
         if before is None or before.get("status") != "True" or before.get("reason") != reason:
             return patience_seconds
         since = seconds_of(str(before["lastTransitionTime"]))
-        return max(0.0, since + patience_seconds - self.now_seconds)
+        left = since + patience_seconds - self.now_seconds
+        return max(0.0, min(patience_seconds, left))  # a clock may have been put back
 
 
 def _broken(kept: Plan, fresh: Plan | NoFit, resizing: Resizing, waiting: _Waiting) -> Choice:
@@ -154,9 +155,7 @@ def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: 
     """Both would work: take the fresh one only for a gain that lasts and GPUs that are free."""
     wish: VariantPlan = fresh.variants[0]
     awaited = offered.starts and wish.sizing.pool.source is CapacitySource.EXPECTED
-    room = (
-        awaited or wish.sizing.pool.replicas_that_fit(wish.sizing.gpus_per_replica) >= wish.replicas
-    )
+    room = awaited or wish.sizing.replicas_now >= wish.replicas
     enough = offered.percent >= max(resizing.minimum_gain_percent, 1e-9)
     if not (room and enough) or resizing.mode == "Off":
         return _keep(kept, _holds())

@@ -5,19 +5,18 @@ import json
 
 from shipfitter.api.model_deployment import Allocation
 from shipfitter.core.plan import Sizing
-from shipfitter.units import ceil_div
 
 _HASH_LENGTH = 8  # with a name of 40 characters, pod names stay within a label's 63
 
 
 def nodes_per_replica(sizing: Sizing) -> int:
     """Nodes that one replica spans."""
-    return ceil_div(sizing.gpus_per_replica, max(1, sizing.pool.gpus_per_node))
+    return sizing.settings.layout.nodes
 
 
 def gpus_per_pod(sizing: Sizing) -> int:
     """GPUs of one pod: a replica on one node is one pod."""
-    return ceil_div(sizing.gpus_per_replica, nodes_per_replica(sizing))
+    return sizing.settings.layout.gpus_per_node
 
 
 def workload_kind(sizing: Sizing) -> str:

@@ -290,7 +290,7 @@ def test_a_claim_for_a_mig_device():
     assert ".profile == '3g.40gb'" in request["exactly"]["selectors"][0]["cel"]["expression"]
 
 
-GROUP = sizing(settings={"layout": ranks(8, 2)})
+GROUP = sizing(settings={"layout": replace(ranks(8, 2), nodes=2)})
 
 
 def group(**options):
