@@ -6,6 +6,7 @@ from typing import Any
 
 GROUP = "shipfitter.dev"
 OWNER_LABEL = f"{GROUP}/modeldeployment"  # on everything we create: the ModelDeployment's name
+TEMPLATE_ANNOTATION = f"{GROUP}/template"  # on pods: a digest of what they were made from
 CLAIMS_ANNOTATION = f"{GROUP}/claims"  # on pods: what their claims take
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 VARIANT_LABEL = f"{GROUP}/variant"  # on workloads and their pods

@@ -12,6 +12,7 @@ from shipfitter.cluster.kinds import (
     CLAIMS_ANNOTATION,
     DELETION_COST_ANNOTATION,
     OWNER_LABEL,
+    TEMPLATE_ANNOTATION,
     VARIANT_LABEL,
 )
 
@@ -112,7 +113,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         node=intern(spec.get("nodeName") or ""),
         gpus=_gpus(metadata, spec),
         unschedulable_since=(scheduled.get("lastTransitionTime") or "") if waits else "",
-        template_hash=labels.get("pod-template-hash", ""),
+        template_hash=(metadata.get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""),
         restarts=int(main.get("restartCount") or 0),
         waiting_reason=((main.get("state") or {}).get("waiting") or {}).get("reason") or "",
         termination_message=last.get("message") or "",

@@ -14,11 +14,11 @@ class Limit(StrEnum):
     GPU_MEMORY_UTILIZATION = "gpu_memory_utilization"
     MAX_CUDAGRAPH_CAPTURE_SIZE = "max_cudagraph_capture_size"
     MISSING_BYTES = "missing_bytes"  # memory that was counted on and is not there, per GPU
-    MORE_GPUS_THAN = "more_gpus_than"  # GPUs per replica that did not hold the weights
+    WEIGHTS_BELOW_BYTES = "weights_below_bytes"  # of one GPU: so many did not do
 
 
 # Of these the larger value is the stricter one; of all others the smaller.
-STRICTER_WHEN_LARGER = frozenset({Limit.MISSING_BYTES, Limit.MORE_GPUS_THAN})
+STRICTER_WHEN_LARGER = frozenset({Limit.MISSING_BYTES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Caps:
     gpu_memory_utilization: float | None = None
     max_cudagraph_capture_size: int | None = None
     missing_bytes: int = 0
-    more_gpus_than: int = 0
+    weights_below_bytes: int | None = None
 
 
 NO_CAPS = Caps()
@@ -78,5 +78,5 @@ def caps_of(bounds: tuple[Bound, ...], pool: str) -> Caps:
         gpu_memory_utilization=mine.get(Limit.GPU_MEMORY_UTILIZATION),
         max_cudagraph_capture_size=whole(Limit.MAX_CUDAGRAPH_CAPTURE_SIZE),
         missing_bytes=whole(Limit.MISSING_BYTES) or 0,
-        more_gpus_than=whole(Limit.MORE_GPUS_THAN) or 0,
+        weights_below_bytes=whole(Limit.WEIGHTS_BELOW_BYTES),
     )

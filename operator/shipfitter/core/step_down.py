@@ -4,102 +4,139 @@ from collections.abc import Callable
 from math import floor
 
 from shipfitter.core.bounds import Bound, Limit
-from shipfitter.core.candidate import Sizing
+from shipfitter.core.candidate import Candidate, Sizing, heaviest_rank_bytes
 from shipfitter.core.engine_log import EngineRefusal
 from shipfitter.core.refusals import Refusal
 from shipfitter.units import GIB
 
-# Steps where the engine named no figure. Each is small enough to lose little and large enough that
-# four of them reach any misprediction seen in public logs.
+# Steps where the engine named no figure: small at first, for little is lost, and doubled by each
+# attempt, so that three of them reach a misprediction of a fifth of the card.
 UNNAMED_SHORTFALL = 0.15  # of the planned cache
-LEAST_BATCHED_TOKENS = 1024
 UTILIZATION_STEP = 0.03
+LEAST_UTILIZATION = 0.05
+LEAST_BATCHED_TOKENS = 1024
 FREE_MEMORY_MARGIN_BYTES = GIB // 5  # free memory moves a little between two starts
-
-
-def step_down(refusal: EngineRefusal, sizing: Sizing, so_far: float = 0.0) -> tuple[Bound, ...]:
-    """The bounds that answer a refusal of this sizing; none where memory is not the cause.
-
-    `so_far`: missing bytes that earlier steps of this deployment already took off.
-    """
-    step = _STEPS.get(refusal.kind)
-    if step is None:
-        return ()
-    return tuple(
-        Bound(sizing.pool.name, limit, value) for limit, value in step(refusal, sizing, so_far)
-    )
-
 
 Step = tuple[tuple[Limit, float], ...]
 
 
-def _cache_too_small(refusal: EngineRefusal, sizing: Sizing, so_far: float) -> Step:
-    planned = sizing.budget.kv_cache_bytes.point
+def steps_down(
+    refusal: EngineRefusal, sizing: Sizing, *, missing_bytes: float = 0.0, attempts: int = 0
+) -> tuple[tuple[Bound, ...], ...]:
+    """The steps that may answer a refusal of this sizing, the mildest first.
+
+    A later one is for where an earlier one changes nothing (the user pinned it) or leaves nothing
+    that fits: at last less weight on each GPU, by another model, more GPUs, or another pool.
+    None where memory is not the cause.
+
+    `missing_bytes`: what earlier steps of this deployment already took off; `attempts`: their
+    number.
+    """
+    ways = _WAYS.get(refusal.kind, _UNKNOWN if refusal.may_be_memory else ())
+    asked = _Asked(refusal, sizing, missing_bytes, 2.0**attempts)
+    steps = (*(way(asked) for way in ways), *((_less_weight(asked),) if ways else ()))
+    return tuple(
+        tuple(Bound(sizing.pool.name, limit, value) for limit, value in step)
+        for step in steps
+        if step
+    )
+
+
+class _Asked:
+    """One refusal, what was planned, and how far earlier steps went."""
+
+    __slots__ = ("missing_bytes", "planned_bytes", "refusal", "sizing", "stride")
+
+    def __init__(
+        self, refusal: EngineRefusal, sizing: Sizing, missing_bytes: float, stride: float
+    ) -> None:
+        self.refusal, self.sizing = refusal, sizing
+        self.missing_bytes, self.stride = missing_bytes, stride
+        self.planned_bytes = sizing.budget.kv_cache_bytes.point
+
+
+def _cache_as_named(asked: _Asked) -> Step:
+    refusal, planned = asked.refusal, asked.planned_bytes
     if refusal.kv_available_gib is not None:
         missing = planned - refusal.kv_available_gib * GIB
-        return ((Limit.MISSING_BYTES, so_far + max(missing, GIB // 64)),)
-    if refusal.estimated_max_model_len:
-        return ((Limit.MAX_MODEL_LEN, refusal.estimated_max_model_len),)
-    return ((Limit.MISSING_BYTES, so_far + planned * UNNAMED_SHORTFALL),)
+        return ((Limit.MISSING_BYTES, asked.missing_bytes + max(missing, GIB // 64)),)
+    length = refusal.estimated_max_model_len or refusal.kv_cache_tokens
+    return ((Limit.MAX_MODEL_LEN, length),) if length else ()
 
 
-def _no_blocks(refusal: EngineRefusal, sizing: Sizing, so_far: float) -> Step:
-    planned = sizing.budget.kv_cache_bytes.point
-    missing = planned - (refusal.kv_available_gib or 0.0) * GIB
-    return ((Limit.MISSING_BYTES, so_far + missing),)
+def _less_cache(asked: _Asked) -> Step:
+    missing = asked.planned_bytes * min(1.0, UNNAMED_SHORTFALL * asked.stride)
+    return ((Limit.MISSING_BYTES, asked.missing_bytes + missing),)
 
 
-def _states_too_few(refusal: EngineRefusal, sizing: Sizing, _: float) -> Step:
-    most = refusal.state_blocks or sizing.max_num_seqs // 2
-    return ((Limit.MAX_NUM_SEQS, max(1, most)),)
+def _no_cache(asked: _Asked) -> Step:
+    """All of the planned cache is missing, and nobody says how much more."""
+    return ((Limit.MISSING_BYTES, asked.missing_bytes + asked.planned_bytes),)
 
 
-def _free_memory(refusal: EngineRefusal, sizing: Sizing, _: float) -> Step:
-    asked = sizing.settings.gpu_memory_utilization or 0.0
-    if refusal.free_gib and refusal.total_gib:
-        free = refusal.free_gib * GIB - FREE_MEMORY_MARGIN_BYTES
-        share = floor(free / (refusal.total_gib * GIB) * 100) / 100
-        return ((Limit.GPU_MEMORY_UTILIZATION, min(share, asked - 0.01)),)
-    return ((Limit.GPU_MEMORY_UTILIZATION, round(asked - UTILIZATION_STEP, 2)),)
+def _states(asked: _Asked) -> Step:
+    most = asked.refusal.state_blocks
+    return ((Limit.MAX_NUM_SEQS, max(1, most)),) if most else ()
 
 
-def _load(_: EngineRefusal, sizing: Sizing, __: float) -> Step:
-    return ((Limit.MORE_GPUS_THAN, sizing.gpus_per_replica),)
+def _free_as_named(asked: _Asked) -> Step:
+    refusal, share = asked.refusal, _utilization(asked)
+    if not (refusal.free_gib and refusal.total_gib):
+        return ()
+    free = refusal.free_gib * GIB - FREE_MEMORY_MARGIN_BYTES
+    named = floor(free / (refusal.total_gib * GIB) * 100) / 100
+    return ((Limit.GPU_MEMORY_UTILIZATION, max(0.0, min(named, share - 0.01))),)
 
 
-def _profile(refusal: EngineRefusal, sizing: Sizing, so_far: float) -> Step:
-    batched = sizing.settings.max_num_batched_tokens or LEAST_BATCHED_TOKENS
-    if batched // 2 >= LEAST_BATCHED_TOKENS:
-        return ((Limit.MAX_NUM_BATCHED_TOKENS, batched // 2),)
-    return _sampler(refusal, sizing, so_far)
+def _fewer_batched_tokens(asked: _Asked) -> Step:
+    batched = asked.sizing.settings.max_num_batched_tokens or LEAST_BATCHED_TOKENS
+    if batched // 2 < LEAST_BATCHED_TOKENS:
+        return ()
+    return ((Limit.MAX_NUM_BATCHED_TOKENS, batched // 2),)
 
 
-def _sampler(_: EngineRefusal, sizing: Sizing, __: float) -> Step:
-    return ((Limit.MAX_NUM_SEQS, max(1, sizing.max_num_seqs // 2)),)
+def _fewer_sequences(asked: _Asked) -> Step:
+    return ((Limit.MAX_NUM_SEQS, max(1, asked.sizing.max_num_seqs // 2)),)
 
 
-def _graphs(_: EngineRefusal, sizing: Sizing, __: float) -> Step:
-    asked = sizing.settings.gpu_memory_utilization or 0.0
-    largest = sizing.settings.max_cudagraph_capture_size or 0
-    lower = (Limit.GPU_MEMORY_UTILIZATION, round(asked - UTILIZATION_STEP, 2))
-    if largest > 8:
-        return ((Limit.MAX_CUDAGRAPH_CAPTURE_SIZE, max(8, largest // 2)), lower)
-    return (lower,)
+def _fewer_graphs(asked: _Asked) -> Step:
+    largest = asked.sizing.settings.max_cudagraph_capture_size or 0
+    if largest <= 8:
+        return ()
+    capture = (Limit.MAX_CUDAGRAPH_CAPTURE_SIZE, max(8, largest // 2))
+    return (capture, *_lower_utilization(asked))
 
 
-def _serving(_: EngineRefusal, sizing: Sizing, __: float) -> Step:
-    asked = sizing.settings.gpu_memory_utilization or 0.0
-    return ((Limit.GPU_MEMORY_UTILIZATION, round(asked - UTILIZATION_STEP, 2)),)
+def _lower_utilization(asked: _Asked) -> Step:
+    lower = round(_utilization(asked) - UTILIZATION_STEP * asked.stride, 2)
+    return ((Limit.GPU_MEMORY_UTILIZATION, max(LEAST_UTILIZATION, lower)),)
 
 
-_STEPS: dict[Refusal, Callable[[EngineRefusal, Sizing, float], Step]] = {
-    Refusal.KV_CACHE_TOO_SMALL: _cache_too_small,
-    Refusal.NO_CACHE_BLOCKS: _no_blocks,
-    Refusal.STATE_BLOCKS_TOO_FEW: _states_too_few,
-    Refusal.FREE_MEMORY: _free_memory,
-    Refusal.OUT_OF_MEMORY_LOAD: _load,
-    Refusal.OUT_OF_MEMORY_PROFILE: _profile,
-    Refusal.OUT_OF_MEMORY_SAMPLER: _sampler,
-    Refusal.OUT_OF_MEMORY_GRAPHS: _graphs,
-    Refusal.OUT_OF_MEMORY_SERVING: _serving,
+def _less_of_all(asked: _Asked) -> Step:
+    return (*_less_cache(asked), *_lower_utilization(asked), *_fewer_batched_tokens(asked))
+
+
+def _less_weight(asked: _Asked) -> Step:
+    sizing = asked.sizing
+    tried = Candidate(pool=sizing.pool, model=sizing.model, settings=sizing.settings)
+    return ((Limit.WEIGHTS_BELOW_BYTES, heaviest_rank_bytes(tried)),)
+
+
+def _utilization(asked: _Asked) -> float:
+    return asked.sizing.settings.gpu_memory_utilization or 0.0
+
+
+Ways = tuple[Callable[[_Asked], Step], ...]
+_WAYS: dict[Refusal, Ways] = {
+    Refusal.KV_CACHE_TOO_SMALL: (_cache_as_named, _less_cache),
+    Refusal.NO_CACHE_BLOCKS: (_no_cache,),
+    Refusal.STATE_BLOCKS_TOO_FEW: (_states, _fewer_sequences),
+    Refusal.FREE_MEMORY: (_free_as_named, _lower_utilization),
+    Refusal.OUT_OF_MEMORY_LOAD: (_less_weight,),
+    Refusal.OUT_OF_MEMORY_PROFILE: (_fewer_batched_tokens, _fewer_sequences),
+    Refusal.OUT_OF_MEMORY_SAMPLER: (_fewer_sequences, _lower_utilization),
+    Refusal.OUT_OF_MEMORY_GRAPHS: (_fewer_graphs, _lower_utilization),
+    Refusal.OUT_OF_MEMORY_SERVING: (_lower_utilization, _fewer_sequences),
 }
+# Nobody says what was missing, or whether it was memory: a little of everything.
+_UNKNOWN: Ways = (_less_of_all, _less_cache)

@@ -18,7 +18,7 @@ from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
-from shipfitter.decide.recovery import Recovery, answered, heard, same_second, told
+from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
@@ -29,7 +29,8 @@ from shipfitter.errors import (
     UserError,
 )
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
-from shipfitter.status.conditions import Condition
+from shipfitter.render.workload import template_of
+from shipfitter.status.conditions import Condition, timestamp
 
 MOST_REMARKS = 3  # nodes whose reports a condition quotes
 
@@ -190,10 +191,13 @@ def _after_refusals(
     if choice.plan is None or choice.adopted or record is None:
         return choice, recovery
     variants = record.get("variants") or [{}]
-    refusal = heard(case.world.pods, str(variants[0].get("name")), str(record.get("decidedAt", "")))
+    name = str(variants[0].get("name"))
+    template = next((template_of(w.body) for w in case.world.workloads if w.name == name), "")
+    refusal = heard(case.world.pods, name, template)
     if refusal is None:
         return told(choice, recovery), recovery
-    if same_second(case.world.pods, case.world.now_seconds):
+    if record.get("decidedAt") == timestamp(case.world.now_seconds):
+        # A plan is told from the one before by its time in whole seconds.
         return replace(choice, look_again_seconds=1.0), recovery
     return answered(
         choice,

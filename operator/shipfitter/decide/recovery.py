@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.core.bounds import Bound, Limit, merged
+from shipfitter.core.candidate import Sizing
 from shipfitter.core.engine_log import EngineRefusal, read_last_words
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.plan import NoFit, Plan, solve
-from shipfitter.core.step_down import step_down
+from shipfitter.core.step_down import steps_down
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.resize import changes
 from shipfitter.status.conditions import Condition, seconds_of, timestamp
@@ -19,6 +20,7 @@ from shipfitter.status.pods import LivePod
 MOST_ATTEMPTS = 5
 # How long to wait before each attempt: the first at once, then longer, so that nothing flaps.
 DELAYS_SECONDS = (0.0, 10.0, 30.0, 60.0, 120.0)
+BACK = "back to the plan that served"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +54,15 @@ class Recovery:
         return self.attempts >= MOST_ATTEMPTS
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """How long until the next attempt."""
-        return (
-            max(0.0, seconds_of(self.next_attempt_at) - now_seconds)
-            if self.next_attempt_at
-            else 0.0
-        )
+        """How long until the next attempt; never longer than any delay, whatever clocks did."""
+        if not self.next_attempt_at:
+            return 0.0
+        left = seconds_of(self.next_attempt_at) - now_seconds
+        return max(0.0, min(DELAYS_SECONDS[-1], left))
 
     def record(self) -> dict[str, Any] | None:
         """As status.recovery keeps it; None where nothing happened."""
-        if not self.attempts:
+        if not self.last_error:
             return None
         record: dict[str, Any] = {
             "attempts": self.attempts,
@@ -85,25 +86,20 @@ def _bounds(stored: Mapping[str, Any]) -> list[Bound]:
     ]
 
 
-def heard(pods: tuple[LivePod, ...], variant: str, decided_at: str) -> EngineRefusal | None:
-    """What an engine of this very plan said when it ended; a memory refusal before any other."""
-    since = seconds_of(decided_at) if decided_at else 0.0
+def heard(pods: tuple[LivePod, ...], variant: str, template: str) -> EngineRefusal | None:
+    """What an engine of this very template said when it ended; a memory refusal before any other.
+
+    Not told apart by time: clocks differ, and pods stay where a new plan changes nothing in them.
+    """
     refusals = [
         refusal
         for pod in pods
-        if pod.variant == variant and pod.broken and pod.created_seconds >= since
+        if pod.variant == variant and pod.broken and pod.template_hash == template
         if (refusal := read_last_words(pod.termination_message, pod.exit_code, pod.ended_reason))
+        if not refusal.may_be_memory or pod.restarts  # what nobody explains may pass by itself
     ]
-    memory = [refusal for refusal in refusals if refusal.is_memory]
+    memory = [each for each in refusals if each.is_memory or each.may_be_memory]
     return next(iter(memory or refusals), None)
-
-
-def same_second(pods: tuple[LivePod, ...], now_seconds: float) -> bool:
-    """Whether a broken pod was made in this very second.
-
-    A plan is told from the one before, and its pods from earlier ones, by times in whole seconds.
-    """
-    return any(pod.broken and int(pod.created_seconds) == int(now_seconds) for pod in pods)
 
 
 def answered(
@@ -118,37 +114,27 @@ def answered(
 ) -> tuple[Choice, Recovery]:
     """The choice after a refusal of the running plan: a smaller one, the last good one, or none."""
     plan = choice.plan
-    if plan is None or not refusal.is_memory:
-        return choice, recovery
-    waiting = recovery.wait_seconds(now_seconds)
-    if waiting > 0 and not recovery.exhausted:
-        return replace(choice, look_again_seconds=waiting), recovery
+    if plan is None or not (refusal.is_memory or refusal.may_be_memory):
+        return told(choice, recovery), recovery
     if recovery.exhausted:
-        return _given_up(choice, recovery, last_good), recovery
+        return _given_up(choice, recovery, last_good)
+    waiting = recovery.wait_seconds(now_seconds)
+    if waiting > 0:
+        return replace(told(choice, recovery), look_again_seconds=waiting), recovery
     sizing = plan.variants[0].sizing
-    missing = max(
-        (b.value for b in recovery.bounds
-         if b.limit is Limit.MISSING_BYTES and b.pool == sizing.pool.name),
-        default=0.0,
-    )  # fmt: skip
-    bounds = merged((*recovery.bounds, *step_down(refusal, sizing, missing)))
-    fresh = solve(replace(intent, bounds=bounds), pools)
+    bounds, fresh, what = _smaller(refusal, sizing, recovery, intent, pools)
+    stepped = replace(recovery, last_error=spoken(refusal), bounds=bounds)
+    if not isinstance(fresh, Plan):
+        nothing = f"nothing smaller fits: {fresh}" if fresh else "what could be smaller is pinned"
+        return _given_up(choice, replace(stepped, last_step=nothing[:1024]), last_good)
     attempts = recovery.attempts + 1
     delay = DELAYS_SECONDS[min(attempts, MOST_ATTEMPTS - 1)]
-    stepped = Recovery(
-        inputs_hash=recovery.inputs_hash,
+    stepped = replace(
+        stepped,
         attempts=attempts,
-        last_error=spoken(refusal),
+        last_step=f"attempt {attempts} of {MOST_ATTEMPTS}: {what}",
         next_attempt_at=timestamp(now_seconds + delay),
-        bounds=bounds,
     )
-    if isinstance(fresh, NoFit):
-        stepped = replace(
-            stepped, attempts=MOST_ATTEMPTS, last_step=f"nothing smaller fits: {fresh}"[:1024]
-        )
-        return _given_up(choice, stepped, last_good), stepped
-    what = changes(sizing, fresh.variants[0].sizing) or "the same figures, started again"
-    stepped = replace(stepped, last_step=f"attempt {attempts} of {MOST_ATTEMPTS}: {what}")
     planned = Condition(
         "Planned", True, "SteppedDown", f"{what}, since the engine said: {stepped.last_error}"
     )
@@ -158,30 +144,60 @@ def answered(
     ), stepped
 
 
+def _smaller(
+    refusal: EngineRefusal,
+    sizing: Sizing,
+    recovery: Recovery,
+    intent: Intent,
+    pools: tuple[Pool, ...],
+) -> tuple[tuple[Bound, ...], Plan | NoFit | None, str]:
+    """The first step that changes something and leaves something: bounds, plan, what changed."""
+    missing = max(
+        (b.value for b in recovery.bounds
+         if b.limit is Limit.MISSING_BYTES and b.pool == sizing.pool.name),
+        default=0.0,
+    )  # fmt: skip
+    steps = steps_down(refusal, sizing, missing_bytes=missing, attempts=recovery.attempts)
+    fresh: Plan | NoFit | None = None
+    for step in steps:
+        bounds = merged((*recovery.bounds, *step))
+        fresh = solve(replace(intent, bounds=bounds), pools)
+        if not isinstance(fresh, NoFit) and (what := changes(sizing, fresh.variants[0].sizing)):
+            return bounds, fresh, what
+    # Bounds of steps that led nowhere would only mislead later plans.
+    return recovery.bounds, fresh if isinstance(fresh, NoFit) else None, ""
+
+
 def told(choice: Choice, recovery: Recovery) -> Choice:
     """The choice with the story of earlier refusals, as long as their bounds are in force."""
-    if not recovery.attempts or not choice.planned.status:
+    is_back = recovery.last_step.startswith(BACK)
+    if not (recovery.attempts or is_back) or not choice.planned.status:
         return choice
-    reason = "RolledBack" if recovery.exhausted else "SteppedDown"
+    reason = "RolledBack" if is_back else "SteppedDown"
     message = f"{choice.planned.message}; {recovery.last_step}: {recovery.last_error}"
     return replace(choice, planned=Condition("Planned", True, reason, message))
 
 
-def _given_up(choice: Choice, recovery: Recovery, last_good: Plan | None) -> Choice:
+def _given_up(
+    choice: Choice, recovery: Recovery, last_good: Plan | None
+) -> tuple[Choice, Recovery]:
     """Back to what served, if anything did and it is not what just failed."""
-    said = f"{recovery.attempts} attempts failed; the engine said: {recovery.last_error}"
+    said = f"the engine said: {recovery.last_error}"
+    said = (
+        f"{recovery.attempts} attempts failed; {said}"
+        if recovery.exhausted
+        else f"{said}; {recovery.last_step}"
+    )
     plan = choice.plan
     assert plan is not None
-    different = last_good is not None and bool(
-        changes(plan.variants[0].sizing, last_good.variants[0].sizing)
-    )
-    if last_good is None or not different:
+    if last_good is None or not changes(plan.variants[0].sizing, last_good.variants[0].sizing):
         backed_off = Condition("Planned", False, "BackedOff", said)
-        return replace(choice, planned=backed_off)
-    return Choice(
+        return replace(choice, planned=backed_off), recovery
+    back = Choice(
         plan=last_good,
         adopted=True,
         planned=Condition("Planned", True, "RolledBack", said),
         drifted=choice.drifted,
-        reason=f"back to the plan that served: {said}"[:1024],
+        reason=f"{BACK}: {said}"[:1024],
     )
+    return back, replace(recovery, last_step=f"{BACK} after: {recovery.last_step}"[:1024])

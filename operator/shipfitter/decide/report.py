@@ -77,7 +77,8 @@ def status_of(report: Report) -> dict[str, Any]:
         "readyReplicas": ready_replicas,
         "selector": SELECTOR.format(name=_name(report.body)),
     }
-    if planned and ready_replicas >= replicas > 0 and _only(report.variant, serving):
+    served = ready_replicas >= replicas > 0 and _only(report.variant, serving)
+    if planned and served and not report.rolling:  # else earlier pods serve, not this plan's
         status["lastGoodPlan"] = report.plan_record
     return status
 

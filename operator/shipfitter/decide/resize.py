@@ -63,6 +63,11 @@ def changes(running: Sizing, fresh: Sizing) -> str:
             running.settings.gpu_memory_utilization,
             fresh.settings.gpu_memory_utilization,
         ),
+        (
+            "max_cudagraph_capture_size",
+            running.settings.max_cudagraph_capture_size,
+            fresh.settings.max_cudagraph_capture_size,
+        ),
         ("kv_cache_dtype", running.settings.kv_cache_dtype, fresh.settings.kv_cache_dtype),
     )
     return ", ".join(f"{name} {old} → {new}" for name, old, new in pairs if old != new)

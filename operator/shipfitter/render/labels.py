@@ -10,6 +10,7 @@ VARIANT_LABEL = "shipfitter.dev/variant"
 SERVES_LABEL = "shipfitter.dev/serves"
 INPUTS_ANNOTATION = "shipfitter.dev/inputs-hash"
 PLAN_ANNOTATION = "shipfitter.dev/plan"
+TEMPLATE_ANNOTATION = "shipfitter.dev/template"  # on pods: a digest of what they were made from
 CLAIMS_ANNOTATION = "shipfitter.dev/claims"  # what a pod's claims take, as our ledger counts it
 
 

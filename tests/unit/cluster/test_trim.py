@@ -86,8 +86,8 @@ POD = {
         "labels": {
             "shipfitter.dev/modeldeployment": "llama",
             "shipfitter.dev/variant": "llama-abc",
-            "pod-template-hash": "77",
         },
+        "annotations": {"shipfitter.dev/template": "77"},
     },
     "spec": {
         "nodeName": "n1",

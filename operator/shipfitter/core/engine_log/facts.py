@@ -34,7 +34,14 @@ class EngineRefusal:
         """Whether a smaller plan could start where this one did not."""
         return self.kind in _MEMORY
 
+    @property
+    def may_be_memory(self) -> bool:
+        """Whether only the front was heard, which knows that the core died and not why."""
+        return self.kind is Refusal.OTHER and _FRONT_ALONE in self.message
 
+
+# Source: vLLM 0.8 to 0.33 vllm/v1/engine/utils.py wait_for_engine_startup; the tail of a log.
+_FRONT_ALONE = "ngine core initialization failed"
 _MEMORY = frozenset(
     (
         Refusal.KV_CACHE_TOO_SMALL,
