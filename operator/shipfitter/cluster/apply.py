@@ -23,13 +23,13 @@ from shipfitter.cluster.kinds import (
     KINDS,
     MODEL_DEPLOYMENT,
     POD,
+    WORKLOAD_KINDS,
     kind_of,
 )
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import wish_digest
 from shipfitter.decide.world import Apply, Delete
 
-WORKLOAD_KINDS = frozenset({"Deployment", "LeaderWorkerSet"})
 BESIDE_KINDS = frozenset({"Service", "PodDisruptionBudget"})
 MANAGER = "shipfitter"
 # Kinds we do not watch are written again after this time, in case somebody changed them.

@@ -8,6 +8,7 @@ from shipfitter.cluster import dra, kinds, trim
 from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.inspection_state import OwnJob, own_job
+from shipfitter.cluster.last_words import LastWords
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
@@ -15,10 +16,15 @@ from shipfitter.cluster.watch import Watch
 from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.karpenter import nodepool_nodes
 from shipfitter.core.resource_slices import ResourceSlice
-from shipfitter.render.inspection_job import COMPONENT, COMPONENT_LABEL
+from shipfitter.render import inspection_job, verify_job
 
 # A watch that did nothing for so long hangs: even a dead API server makes it try again sooner.
 HUNG_SECONDS = 300.0
+OUR_JOBS = (
+    f"{inspection_job.COMPONENT_LABEL} in ({inspection_job.COMPONENT},{verify_job.COMPONENT})"
+)
+# How soon a LeaderWorkerSet API that was installed meanwhile is noticed: somebody waits for it.
+GROUPS_ABSENT_SECONDS = 10.0
 
 
 class Caches:
@@ -33,11 +39,13 @@ class Caches:
         on_own_change: Callable[[Key], None] = lambda key: None,
         on_capacity_change: Callable[[str], None] = lambda node: None,
         on_gpus_freed: Callable[[Key], None] = lambda key: None,
+        on_groups: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._on_own_change = on_own_change
         self._on_gpus_freed = on_gpus_freed
+        self.last_words = LastWords(clock=clock)
         self.nodes: Watch[dict[str, Any]] = Watch(
             client, kinds.NODE, trim.node, on_change=self._node_changed
         )
@@ -99,6 +107,19 @@ class Caches:
                 on_change=self._own_changed,
             )
             for place in places
+        ] + [
+            Watch(
+                client,
+                kinds.LEADER_WORKER_SET,
+                trim.own_workload,
+                namespace=place,
+                selector=kinds.OWNER_LABEL,
+                optional=True,
+                absent_seconds=GROUPS_ABSENT_SECONDS,
+                on_presence=on_groups,
+                on_change=self._own_changed,
+            )
+            for place in places
         ]
         self.objects: list[Watch[OwnObject]] = [
             Watch(
@@ -119,7 +140,7 @@ class Caches:
                 kinds.JOB,
                 own_job,
                 namespace=place,
-                selector=f"{kinds.OWNER_LABEL},{COMPONENT_LABEL}={COMPONENT}",
+                selector=f"{kinds.OWNER_LABEL},{OUR_JOBS}",
                 on_change=self._own_changed,
             )
             for place in places
@@ -185,13 +206,28 @@ class Caches:
         ]
         return sorted(found, key=lambda each: each.name)
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether the cluster can run a replica as a group of pods."""
+        return any(
+            watch.present for watch in self.workloads if watch.kind == kinds.LEADER_WORKER_SET
+        )
+
     def own_workloads(self) -> list[OwnWorkload]:
-        """All Deployments of ours."""
+        """All Deployments and LeaderWorkerSets of ours."""
         return [each for watch in self.workloads for each in watch.store.items().values()]
 
-    def own_jobs(self) -> list[OwnJob]:
+    def inspections(self) -> list[OwnJob]:
         """All Jobs of ours that read models."""
-        return [job for watch in self.jobs for job in watch.store.items().values()]
+        return self._jobs(inspection_job.COMPONENT)
+
+    def verifications(self) -> list[OwnJob]:
+        """All Jobs of ours that put plans under load."""
+        return self._jobs(verify_job.COMPONENT)
+
+    def _jobs(self, component: str) -> list[OwnJob]:
+        jobs = (job for watch in self.jobs for job in watch.store.items().values())
+        return [job for job in jobs if job.component == component]
 
     def watches(self, kind: kinds.Kind) -> bool:
         """True where changes of that kind are heard."""
@@ -233,6 +269,7 @@ class Caches:
             self._on_own_change(Key(value.namespace, value.owner))
 
     def _pod_changed(self, change: Change[OwnPod]) -> None:
+        self.last_words.take(change)
         self._own_changed(change)
         if _holds(change.old) and not _holds(change.new) and change.old is not None:
             self._on_gpus_freed(Key(change.old.namespace, change.old.owner))

@@ -43,7 +43,7 @@ class Engines:
 
     def said(self, pod: OwnPod) -> ObservedEngine | None:
         """What a Ready pod's engine said; asked for now where it was not yet."""
-        if self._read is None or not pod.ready or not pod.address:
+        if self._read is None or not pod.ready or not pod.address or not pod.serves:
             return None
         start = (pod.namespace, pod.name, pod.restarts)
         with self._lock:

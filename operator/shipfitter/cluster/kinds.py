@@ -9,6 +9,7 @@ OWNER_LABEL = f"{GROUP}/modeldeployment"  # on everything we create: the ModelDe
 TEMPLATE_ANNOTATION = f"{GROUP}/template"  # on pods: a digest of what they were made from
 CLAIMS_ANNOTATION = f"{GROUP}/claims"  # on pods: what their claims take
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+SERVES_LABEL = f"{GROUP}/serves"  # on pods that answer requests: no workers of a group
 VARIANT_LABEL = f"{GROUP}/variant"  # on workloads and their pods
 
 
@@ -56,6 +57,8 @@ EVENT = Kind("events.k8s.io/v1", "Event", "events")
 MODEL_DEPLOYMENT = Kind(f"{GROUP}/v1alpha1", "ModelDeployment", "modeldeployments")
 GPU_NODE = Kind(f"{GROUP}/v1alpha1", "GPUNode", "gpunodes", namespaced=False)
 CALIBRATION = Kind(f"{GROUP}/v1alpha1", "Calibration", "calibrations", namespaced=False)
+
+WORKLOAD_KINDS = frozenset({DEPLOYMENT.kind, LEADER_WORKER_SET.kind})
 
 KINDS: Mapping[tuple[str, str], Kind] = {
     (row.api_version, row.kind): row for row in list(globals().values()) if isinstance(row, Kind)

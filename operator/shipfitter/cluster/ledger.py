@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shipfitter.cluster.kinds import WORKLOAD_KINDS
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod, OwnWorkload, own_workload
 from shipfitter.core.capacity import NodeCapacity
@@ -58,9 +59,9 @@ def promised(
     for each in sorted(applies, key=lambda each: each.manager != "shipfitter"):
         manifest = each.manifest
         name, spec = manifest["metadata"]["name"], manifest.get("spec") or {}
-        if manifest["kind"] != "Deployment":
+        if manifest["kind"] not in WORKLOAD_KINDS:
             continue
-        if "template" in spec:
+        if "template" in spec or "leaderWorkerTemplate" in spec:
             before = wished.get(name)
             placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": key.namespace}}
             wished[name] = own_workload(placed)
@@ -99,7 +100,7 @@ def claims(workloads: Iterable[OwnWorkload], pods: Iterable[OwnPod]) -> tuple[Cl
     for workload in workloads:
         mine = by_variant[workload.namespace, workload.owner, workload.variant]
         unbound = sum(not pod.node for pod in mine)
-        missing = max(0, workload.replicas - len(mine))
+        missing = max(0, workload.pods - len(mine))
         if workload.gpus and unbound + missing:
             open_claims.append(Claim(workload=workload, pods=unbound + missing))
     return tuple(open_claims)

@@ -12,7 +12,13 @@ from shipfitter.cluster.calibrations import Calibrations
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.engines import Engines
 from shipfitter.cluster.free_gpus import ForeignUse, Used
-from shipfitter.cluster.kinds import CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, OWNER_LABEL
+from shipfitter.cluster.kinds import (
+    CLAIM,
+    DEPLOYMENT,
+    DISRUPTION_BUDGET,
+    LEADER_WORKER_SET,
+    OWNER_LABEL,
+)
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
@@ -68,6 +74,12 @@ class Observer:
                 for pod in sorted(pods, key=lambda each: each.name)
                 if (pod.namespace, pod.owner) == key
             ),
+            departed=tuple(
+                live_pod(pod)
+                for pod in self.caches.last_words.of(key)
+                if pod.variant in {w.name for w in own.workloads if _is_group(w)}
+            ),
+            leader_worker_sets=self.caches.has_groups,
             claim_access_modes=own.claim_access_modes,
             disruption_budget_uid=budget.uid if budget else "",
             expected=self.caches.expected_nodes(),
@@ -103,9 +115,11 @@ class Observer:
 
     def _workloads(self, key: Key) -> list[LiveWorkload]:
         selection = {"labelSelector": f"{OWNER_LABEL}={key.name}"}
+        groups = (LEADER_WORKER_SET,) if self.caches.has_groups else ()
         return [
-            live_workload(DEPLOYMENT.api_version, DEPLOYMENT.kind, raw)
-            for page in self.client.pages(DEPLOYMENT, key.namespace, query=selection)
+            live_workload(kind.api_version, kind.kind, raw)
+            for kind in (DEPLOYMENT, *groups)
+            for page in self.client.pages(kind, key.namespace, query=selection)
             for raw in page.get("items") or ()
         ]
 
@@ -117,6 +131,10 @@ def live_workload(api_version: str, kind: str, raw: Mapping[str, Any]) -> LiveWo
     return LiveWorkload(name=metadata["name"], body=body)
 
 
+def _is_group(workload: LiveWorkload) -> bool:
+    return bool(workload.body["kind"] == LEADER_WORKER_SET.kind)
+
+
 def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
     """A pod as decisions know it."""
     since = pod.unschedulable_since
@@ -124,7 +142,7 @@ def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
     return LivePod(
         name=pod.name,
         variant=pod.variant,
-        ready=pod.ready,
+        ready=pod.ready and pod.serves,  # a worker's engine has no readiness of its own
         phase=pod.phase,
         node=pod.node,
         waiting_for_gpu_since=datetime.fromisoformat(since).timestamp() if since else None,
@@ -140,6 +158,7 @@ def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
         address=pod.address,
         cost=pod.deletion_cost,
         observed=observed,
+        serves=pod.serves,
     )
 
 

@@ -12,6 +12,7 @@ from shipfitter.cluster.kinds import (
     CLAIMS_ANNOTATION,
     DELETION_COST_ANNOTATION,
     OWNER_LABEL,
+    SERVES_LABEL,
     TEMPLATE_ANNOTATION,
     VARIANT_LABEL,
 )
@@ -87,6 +88,7 @@ class OwnPod:
     created: str = ""
     ended_reason: str = ""
     deletion_cost: int = 0
+    serves: bool = True  # False: a worker of a group, which answers no requests
 
     @property
     def ended(self) -> bool:
@@ -123,6 +125,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         created=metadata.get("creationTimestamp") or "",
         ended_reason=last.get("reason") or "",
         deletion_cost=_deletion_cost(metadata),
+        serves=labels.get(SERVES_LABEL) == "true",
     )
 
 
@@ -158,7 +161,7 @@ def _last_end(container: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWorkload:
-    """A Deployment of ours: what it wants and how far it is."""
+    """A Deployment or LeaderWorkerSet of ours: what it wants and how far it is."""
 
     namespace: str
     name: str
@@ -171,13 +174,21 @@ class OwnWorkload:
     node_affinity: tuple[Mapping[str, Any], ...]  # required terms: any of them
     wish: str  # digest of everything somebody could have edited
     progress: tuple[Any, ...] = ()  # counts and conditions, without times
+    pods_per_replica: int = 1
+
+    @property
+    def pods(self) -> int:
+        """Pods it asks for, those of groups counted one by one."""
+        return self.replicas * self.pods_per_replica
 
 
 def own_workload(raw: Mapping[str, Any]) -> OwnWorkload:
-    """A Deployment that carries our label."""
+    """A Deployment or LeaderWorkerSet that carries our label; a group's pods take equal parts."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     labels = metadata.get("labels") or {}
-    pod = spec["template"].get("spec") or {}
+    group = spec.get("leaderWorkerTemplate") or {}
+    template = group.get("workerTemplate") or spec["template"]
+    pod = template.get("spec") or {}
     affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     counts = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas")
@@ -188,7 +199,7 @@ def own_workload(raw: Mapping[str, Any]) -> OwnWorkload:
         owner=labels.get(OWNER_LABEL, ""),
         variant=labels.get(VARIANT_LABEL, ""),
         replicas=int(spec.get("replicas", 1)),
-        gpus=_gpus(spec["template"].get("metadata") or {}, pod),
+        gpus=_gpus(template.get("metadata") or {}, pod),
         node_selector=pod.get("nodeSelector") or {},
         node_affinity=tuple(required.get("nodeSelectorTerms") or ()),
         wish=wish_digest(raw),
@@ -199,6 +210,7 @@ def own_workload(raw: Mapping[str, Any]) -> OwnWorkload:
                 for each in status.get("conditions") or ()
             ),
         ),
+        pods_per_replica=int(group.get("size") or 1),
     )
 
 

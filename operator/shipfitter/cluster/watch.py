@@ -42,6 +42,8 @@ class Watch(Generic[T]):
         namespace: str = "",
         selector: str = "",
         optional: bool = False,
+        absent_seconds: float = ABSENT_SECONDS,
+        on_presence: Callable[[], None] = lambda: None,
         on_change: Callable[[Change[T]], None] = lambda change: None,
         read_seconds: float = READ_SECONDS,
         backoff: Backoff | None = None,
@@ -55,7 +57,10 @@ class Watch(Generic[T]):
         self._client = client
         self._selection = {"labelSelector": selector} if selector else {}
         self._optional = optional  # a kind that not every cluster has: without it there are none
+        self._absent_seconds = absent_seconds
+        self._on_presence = on_presence  # an optional kind came into being, or went
         self._on_change = on_change
+        self.present = False  # whether there is such a kind, and it is for us
         self._read_seconds = read_seconds
         self._backoff = backoff or Backoff(most_seconds=60.0)
         self._clock = clock
@@ -121,10 +126,17 @@ class Watch(Generic[T]):
             self._problem = error.status
             level = logging.DEBUG if error.not_found else logging.WARNING
             log.log(level, "watch %s: %s; going on without", self.kind.plural, error.message)
+        self._find(present=False)
         self.synced.set()
         self._stamp()
-        self._stopping.wait(ABSENT_SECONDS * self._backoff.chance.uniform(0.9, 1.1))
+        self._stopping.wait(self._absent_seconds * self._backoff.chance.uniform(0.9, 1.1))
         self._stamp()
+
+    def _find(self, *, present: bool) -> None:
+        changed, self.present = present is not self.present, present
+        if changed and self.synced.is_set():  # the first look is no news
+            log.info("watch %s: %s", self.kind.plural, "is there now" if present else "is gone")
+            self._on_presence()
 
     def _rest(self, error: ApiError) -> None:
         self._stamp()
@@ -153,6 +165,7 @@ class Watch(Generic[T]):
         for change in changes:
             self._tell(change)
         self._healthy()
+        self._find(present=True)
         if not self.synced.is_set():
             log.debug("watch %s: %d objects", self.kind.plural, len(self.store))
             self.synced.set()

@@ -9,6 +9,7 @@ from shipfitter.api.storage_rules import MANY, binds_to_one_node
 from shipfitter.core.inventory import CapacitySource
 from shipfitter.core.plan import Sizing
 from shipfitter.decide.choice import Choice
+from shipfitter.decide.groups import has_strategy
 from shipfitter.decide.prior import INPUTS_ANNOTATION, PLAN_ANNOTATION, Prior, annotations
 from shipfitter.decide.rollout import (
     Strategy,
@@ -75,7 +76,7 @@ def manifests(
         wanted,
         resource.spec.replicas,
         world.workloads,
-        world.pods,
+        world.replicas,
         may_yield=_may_yield(resource, world, sizing, wanted),
     )
     applies = [
@@ -84,7 +85,7 @@ def manifests(
     ]
     if resource.spec.gpus.allocation is Allocation.DRA:
         applies.append(Apply(manifest=claim_template(resource, sizing)))
-    budget = disruption_budget(resource)
+    budget = disruption_budget(resource, group_size=sizing.settings.layout.nodes)
     deletes = [_delete(workload) for workload in moves.finished]
     if budget is not None:
         applies.append(Apply(manifest=budget))
@@ -171,23 +172,27 @@ def _unready(world: World, wanted: str, replicas: int) -> bool:
 
 
 def _room(world: World, sizing: Sizing) -> bool:
-    """Whether one more replica finds free GPUs on a node of the pool right now."""
+    """Whether one more replica finds free GPUs on nodes of the pool right now."""
     members = {node.name for node in sizing.pool.nodes}
-    return any(
-        node.allocatable_gpus - node.used_gpus >= sizing.gpus_per_replica
+    layout = sizing.settings.layout
+    pods = sum(
+        (node.allocatable_gpus - node.used_gpus) // layout.gpus_per_node
         for node in world.nodes
         if node.name in members
         and node.resource_name == sizing.pool.resource_name
         and node.ready
         and node.schedulable
     )
+    return pods >= layout.nodes
 
 
 def _may_yield(resource: ModelDeployment, world: World, sizing: Sizing, wanted: str) -> bool:
     """Whether an old variant must give up GPUs before the new one can start on the same nodes."""
     if str(resource.spec.rollout.mode) == "Surge" or _room(world, sizing):
         return False
-    if any(pod.variant == wanted and pod.gpus and not pod.ready for pod in world.pods):
+    mine = [pod for pod in world.pods if pod.variant == wanted]
+    waits = any(pod.waiting_for_gpu_since is not None for pod in mine)
+    if not waits and any(pod.gpus and pod.serves and not pod.ready for pod in mine):
         return False  # it has its GPUs: the old ones serve until it does
     members = {node.name for node in sizing.pool.nodes}
     return any(pod.variant != wanted and pod.node in members for pod in world.pods)
@@ -218,7 +223,7 @@ def _scales(
     for name, replicas in sorted(moves.replicas.items()):
         how = _strategy(resource, world, sizing, name)
         live = next((w for w in world.workloads if w.name == name), None)
-        if live is not None and spec_replicas(live) == replicas and _has(live, how):
+        if live is not None and spec_replicas(live) == replicas and has_strategy(live.body, how):
             continue
         manifest = workload_scale(
             resource,
@@ -230,12 +235,6 @@ def _scales(
         )
         applies.append(Apply(manifest=manifest, manager=SCALE_MANAGER))
     return applies
-
-
-def _has(live: LiveWorkload, how: Strategy) -> bool:
-    rolling = live.body.get("spec", {}).get("strategy", {}).get("rollingUpdate", {})
-    has = (rolling.get("maxSurge"), rolling.get("maxUnavailable"))
-    return has == (how.max_surge, how.max_unavailable)
 
 
 def _delete(workload: LiveWorkload) -> Delete:

@@ -9,6 +9,7 @@ from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.model import ModelFacts
 from shipfitter.errors import UserError
+from shipfitter.status.load_test import LoadTest
 from shipfitter.status.pods import LivePod
 
 __all__ = [
@@ -32,6 +33,7 @@ class Settings:
     settle_seconds: float = 10.0  # how long a change of nodes rests before it may change plans
     hub_endpoint: str = ""
     declared: tuple[ExpectedNodes, ...] = ()  # what the chart says of nodes nobody describes
+    label_nodes: bool = False  # whether nodes may be told apart by a label of ours
     inspection_image: str = ""  # of Jobs that read models: our own; empty: there are none
 
 
@@ -52,12 +54,20 @@ class World:
     models: Mapping[str, ModelFacts | UserError]  # by uri
     workloads: tuple[LiveWorkload, ...] = ()
     pods: tuple[LivePod, ...] = ()
+    departed: tuple[LivePod, ...] = ()  # that ended badly and are gone: groups restart whole
+    leader_worker_sets: bool = False  # whether a replica can be a group of pods over nodes
     learnt: Mapping[CalibrationKey, Learning] = field(default_factory=dict)
     claim_access_modes: tuple[str, ...] | None = None  # of the cache claim, where it exists
     disruption_budget_uid: str = ""  # of the one that exists
     claim_templates: Mapping[str, str] = field(default_factory=dict)  # of this deployment: uids
     expected: tuple[ExpectedNodes, ...] = ()  # nodes that are not there yet
+    load_tests: tuple[LoadTest, ...] = ()
     settings: Settings = field(default_factory=Settings)
+
+    @property
+    def replicas(self) -> tuple[LivePod, ...]:
+        """A pod for each replica: of a group over several nodes its leader."""
+        return tuple(pod for pod in self.pods if pod.serves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,4 +116,5 @@ class Outcome:
     calibrations: tuple[CalibrationUpdate, ...] = ()
     status: Mapping[str, Any] | None = None  # whole desired status; None: leave as it is
     notices: tuple[Notice, ...] = ()
+    load_test: Mapping[str, Any] | None = None  # a Job to make, once the status is told
     requeue_after_seconds: float | None = None

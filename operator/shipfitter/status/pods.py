@@ -33,6 +33,7 @@ class LivePod:
     ended_reason: str = ""  # OOMKilled, Error, ...
     address: str = ""
     cost: int = 0  # of taking it away: of two pods the cheaper one goes first
+    serves: bool = True  # False: a worker of a group over several nodes
     observed: ObservedEngine | None = None  # what it says of its cache, once it serves
 
     @property

@@ -86,6 +86,7 @@ POD = {
         "labels": {
             "shipfitter.dev/modeldeployment": "llama",
             "shipfitter.dev/variant": "llama-abc",
+            "shipfitter.dev/serves": "true",
         },
         "annotations": {"shipfitter.dev/template": "77"},
     },
