@@ -8,6 +8,7 @@ from shipfitter.core.bounds import Bound
 from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.quota import GpuQuota
 
 
 class Prefer(StrEnum):
@@ -72,6 +73,8 @@ class Intent:
     tensor_parallel_size: int | None = None
     kv_cache_dtype: str = "auto"  # auto | fp8 | Any
     allow_shared: bool = False
+    may_spread: bool = True  # over several pools; not where one node alone can mount the cache
+    quotas: tuple[GpuQuota, ...] = ()  # of the namespace
     spans_nodes: bool = False  # whether the cluster can run one replica as a group of pods
     one_node_because: str = ""  # what else keeps a replica on one node, with the way out
     elsewhere: str = ""  # where no pool is usable: what would make one so

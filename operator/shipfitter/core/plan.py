@@ -1,13 +1,12 @@
 """The one solve: wish, model facts, pools and engine in; a Plan, or NoFit with facts, out."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from shipfitter.core.alternatives import Alternative, FrontierPoint, better_choices, frontier
-from shipfitter.core.candidate import Candidate, Sizing
-from shipfitter.core.candidates import candidates, gpu_counts, group_candidates, usable_pools
+from shipfitter.core.candidate import Sizing
+from shipfitter.core.candidates import usable_pools
+from shipfitter.core.fitting import fitting, places, rank
 from shipfitter.core.group_obstacles import explained
-from shipfitter.core.groups import group_gpu_counts
 from shipfitter.core.intent import (
     Intent,
     ModelChoice,
@@ -18,8 +17,9 @@ from shipfitter.core.intent import (
 )
 from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.nofit import NoFit, no_fit
-from shipfitter.core.sizing import size
-from shipfitter.units import GIB, format_gib
+from shipfitter.core.resplit import placed
+from shipfitter.core.spread import VariantPlan, least_length, spread
+from shipfitter.units import format_gib
 
 __all__ = [
     "Alternative",
@@ -37,17 +37,6 @@ __all__ = [
     "solve",
 ]
 
-# Cards of nearly one size are of one size: 79.2 GiB is no smaller GPU than 79.3.
-GPU_SIZE_STEP_BYTES = 4 * GIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantPlan:
-    """A sizing and how many replicas it carries."""
-
-    sizing: Sizing
-    replicas: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -64,15 +53,15 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
 
     Order: a plan that surely fits before one that may; the first model in the list; one node
     before several, and those only where they are free; the fewest GPUs per replica that reach half
-    of what the user said he prefers (else the fewest that meet the minimums); pools that hold all
-    replicas now; preferred values reached; the smallest GPU; the name. Nodes that are only expected
-    come in where no GPU is free that would do.
+    of what the user said he prefers (else the fewest that meet the minimums); a pool that holds all
+    replicas now, then several together; preferred values reached; the smallest GPU; the name. Nodes
+    that are only expected come in where no GPU is free that would do.
     """
     there = tuple(pool for pool in pools if pool.source is not CapacitySource.EXPECTED)
     found = _solve(intent, there)
     if isinstance(found, NoFit):
         found = explained(intent, there, found, _solve)
-    if len(there) == len(pools) or (isinstance(found, Plan) and _starts(found)):
+    if len(there) == len(pools) or (isinstance(found, Plan) and _starts(intent, found)):
         return found
     expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
     awaited = _solve(intent, expected)
@@ -81,103 +70,49 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     return found if isinstance(found, Plan) else no_fit(intent, pools)
 
 
-def _starts(plan: Plan) -> bool:
+def _starts(intent: Intent, plan: Plan) -> bool:
     """Whether GPUs are free for a replica now."""
-    return plan.variants[0].sizing.replicas_now > 0
+    return places(intent, plan.variants[0].sizing) > 0
 
 
 def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     usable = usable_pools(intent, pools)
     for point in (False, True):
         for model in intent.models:
-            fitting = _fitting(intent, usable, model, point=point)
-            if fitting:
-                best = min(fitting, key=lambda sizing: _rank(intent, sizing))
+            found = fitting(intent, usable, model, point=point)
+            if found:
+                variants = _on_one_or_more(intent, usable, found, point=point)
+                first = variants[0].sizing
                 return Plan(
-                    variants=(VariantPlan(sizing=best, replicas=intent.replicas),),
-                    alternatives=better_choices(intent, usable, best),
-                    frontier=frontier(intent, best),
-                    why=_why(intent, best, fitting),
+                    variants=variants,
+                    alternatives=better_choices(intent, usable, first),
+                    frontier=frontier(intent, first),
+                    why=_why(intent, first, found),
                 )
     return no_fit(intent, pools)
 
 
-def _fitting(
-    intent: Intent, pools: tuple[Pool, ...], model: ModelChoice, *, point: bool
-) -> list[Sizing]:
-    """Sizings with the GPU count that wins; larger counts are not even looked at."""
-    on_one = _fewest(intent, pools, model, gpu_counts(intent, pools), candidates, point=point)
-    if on_one or not intent.spans_nodes:
-        return on_one
-    counts = group_gpu_counts(intent, pools)
-    # A group that starts in part holds whole nodes for nothing: all of it is free, or none is made.
-    return _fewest(intent, pools, model, counts, _free_groups, point=point)
+def _on_one_or_more(
+    intent: Intent, pools: tuple[Pool, ...], found: list[Sizing], *, point: bool
+) -> tuple[VariantPlan, ...]:
+    """All replicas on the pool that comes first; where none holds all of them now, on several."""
+    best = min(found, key=lambda sizing: rank(intent, sizing))
+    if places(intent, best) >= intent.replicas or not intent.may_spread:
+        return (VariantPlan(sizing=best, replicas=intent.replicas),)
+    tried = [
+        (spread(intent, pools, sizing, point=point), sizing)
+        for sizing in found
+        if places(intent, sizing) and sizing.max_model_len >= least_length(intent, best)
+    ]
+    whole = [each for each in tried if _all_placed(intent, pools, each[0])]
+    if not whole:
+        return spread(intent, pools, best, point=point)
+    return min(whole, key=lambda each: rank(intent, each[1]))[0]
 
 
-def _free_groups(intent: Intent, pool: Pool, model: ModelChoice, count: int) -> Iterator[Candidate]:
-    for candidate in group_candidates(intent, pool, model, count):
-        layout = candidate.settings.layout
-        if pool.replicas_that_fit(layout.gpus_per_node, nodes=layout.nodes):
-            yield candidate
-
-
-Candidates = Callable[[Intent, Pool, ModelChoice, int], Iterator[Candidate]]
-
-
-def _fewest(
-    intent: Intent,
-    pools: tuple[Pool, ...],
-    model: ModelChoice,
-    counts: tuple[int, ...],
-    offered: Candidates,
-    *,
-    point: bool,
-) -> list[Sizing]:
-    fewest: list[Sizing] = []
-    for count in counts:
-        sizings = list(_sized(intent, pools, model, count, offered, point=point))
-        halfway = [sizing for sizing in sizings if _reaches_half(intent, sizing)]
-        if halfway:
-            return halfway
-        fewest = fewest or sizings
-    return fewest
-
-
-def _sized(
-    intent: Intent,
-    pools: tuple[Pool, ...],
-    model: ModelChoice,
-    count: int,
-    offered: Candidates,
-    *,
-    point: bool,
-) -> Iterator[Sizing]:
-    for pool in pools:
-        for candidate in offered(intent, pool, model, count):
-            sizing = size(candidate, intent, point=point)
-            if sizing is not None:
-                yield sizing
-
-
-def _reaches_half(intent: Intent, sizing: Sizing) -> bool:
-    """Only what the user asked for counts: silence asks for no second GPU."""
-    wanted_len, wanted_seqs = intent.max_model_len.preferred, intent.max_num_seqs.preferred
-    return (
-        wanted_len is None or sizing.max_model_len * 2 >= min(wanted_len, sizing.native_len)
-    ) and (wanted_seqs is None or sizing.max_num_seqs * 2 >= wanted_seqs)
-
-
-def _rank(intent: Intent, sizing: Sizing) -> tuple[object, ...]:
-    holds_all = sizing.replicas_now >= intent.replicas
-    layout = sizing.settings.layout
-    return (
-        not holds_all,
-        -sizing.preferred_reached,
-        round(sizing.pool.total_bytes / GPU_SIZE_STEP_BYTES),
-        sizing.settings.kv_cache_dtype != "auto",  # the model's own precision first
-        layout.pipeline_parallel_size,
-        sizing.pool.name,
-    )
+def _all_placed(intent: Intent, pools: tuple[Pool, ...], variants: tuple[VariantPlan, ...]) -> bool:
+    """Whether every replica finds GPUs now."""
+    return sum(placed(intent, pools, variants)) >= intent.replicas
 
 
 def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
@@ -200,15 +135,15 @@ def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:
     rivals = [sizing for sizing in fitting if sizing.pool.name != best.pool.name]
     if not rivals:
         return f"{count} × {product}: {reason}"
-    rival = min(rivals, key=lambda sizing: _rank(intent, sizing))
-    edge = _edge(_rank(intent, best), _rank(intent, rival))
+    rival = min(rivals, key=lambda sizing: rank(intent, sizing))
+    edge = _edge(rank(intent, best), rank(intent, rival))
     return f"{count} × {product}: {reason}; rather than {rival.pool.product}, {edge}"
 
 
 def _edge(mine: tuple[object, ...], theirs: tuple[object, ...]) -> str:
     """What decided against the next best pool, in the order of the ranking."""
     if mine[0] != theirs[0]:
-        return "since enough of its GPUs are free"
+        return f"since {'some' if mine[0] else 'enough'} of its GPUs are free"
     if mine[1] != theirs[1]:
         return "since it reaches more of the preferred length and sequences"
     if mine[2] != theirs[2]:
