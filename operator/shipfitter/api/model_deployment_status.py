@@ -195,6 +195,33 @@ class RecoveryStatus(ApiModel):
     bounds: Annotated[tuple[BoundStatus, ...], Field(max_length=16)] = ()
 
 
+class VerifyStatus(ApiModel):
+    """How the plan held under load; one test for each plan."""
+
+    plan_hash: Word | None = None
+    """The plan that was tried: its inputs and figures."""
+    at: Timestamp | None = None
+    requests: Count | None = None
+    """Requests sent, most of them in two waves of atOnce."""
+    failed: Count | None = None
+    at_once: Count | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+    seconds: Ratio | None = None
+    requests_per_second: Ratio | None = None
+    output_tokens_per_second: Ratio | None = None
+    mean_first_token_milliseconds: Ratio | None = None
+    p99_first_token_milliseconds: Ratio | None = None
+    mean_token_milliseconds: Ratio | None = None
+    """From one token of an answer to the next."""
+    preemptions: Count | None = None
+    """Requests the engines put back for want of cache; absent where they did not say."""
+    engine_error: Message | None = None
+    """What an engine said that died under the load."""
+    error: Message | None = None
+    """Why there are no figures."""
+
+
 class EngineStatus(ApiModel):
     """The engine as pinned."""
 
@@ -240,6 +267,7 @@ class ModelDeploymentStatus(ApiModel):
     """The last plan whose pods became ready: the way back."""
     observed: Annotated[tuple[ObservedStatus, ...], Field(max_length=8)] = ()
     recovery: RecoveryStatus | None = None
+    verify: VerifyStatus | None = None
     engine: EngineStatus | None = None
     summary: SummaryStatus | None = None
     replicas: Count | None = None

@@ -10,7 +10,7 @@ from shipfitter.core.endings import KILLED, ended_with
 from shipfitter.core.facts import ModelFacts
 from shipfitter.core.inspected import is_packed, unpacked
 from shipfitter.errors import InspectionFailedError, UserError
-from shipfitter.render.inspection_job import CONTAINER
+from shipfitter.render.inspection_job import COMPONENT_LABEL, CONTAINER
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 WAYS = "or write the model's facts into spec.model.facts"
@@ -27,6 +27,7 @@ class OwnJob:
     name: str
     uid: str
     owner: str
+    component: str  # what it is for
     progress: tuple[Any, ...]  # counts and conditions: what makes a look worth while
 
 
@@ -38,6 +39,7 @@ def own_job(raw: Body) -> OwnJob:
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         owner=(metadata.get("labels") or {}).get(OWNER_LABEL, ""),
+        component=(metadata.get("labels") or {}).get(COMPONENT_LABEL, ""),
         progress=(
             *(int(status.get(name) or 0) for name in ("active", "ready", "succeeded", "failed")),
             *((each["type"], each["status"]) for each in status.get("conditions") or ()),

@@ -22,9 +22,11 @@ from shipfitter.cluster.kinds import (
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.trim import OwnPod
+from shipfitter.cluster.verification import Verifications
 from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.capacity import NodeCapacity
 from shipfitter.decide.world import LivePod, LiveWorkload, Outcome, Settings, World
+from shipfitter.status.load_test import LoadTest
 from shipfitter.status.pods import ObservedEngine
 
 
@@ -35,6 +37,7 @@ class OwnState:
     workloads: tuple[LiveWorkload, ...]
     claim_access_modes: tuple[str, ...] | None
     learnt: Mapping[CalibrationKey, Learning]
+    load_tests: tuple[LoadTest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class Observer:
     settings: Settings
     engines: Engines | None = None
     calibrations: Calibrations | None = None
+    verifications: Verifications | None = None
     promises: ledger.Promises = field(default_factory=ledger.Promises)
     now: Callable[[], float] = time.time
 
@@ -57,6 +61,7 @@ class Observer:
             workloads=tuple(self._workloads(key)) if self._may_have_some(key, body) else (),
             claim_access_modes=self._claim_access_modes(key, body),
             learnt=self.calibrations.learnt() if self.calibrations else {},
+            load_tests=self.verifications.look(key, body) if self.verifications else (),
         )
 
     def world(self, key: Key, own: OwnState, models: Mapping[str, Found]) -> World:
@@ -69,6 +74,7 @@ class Observer:
             models=models,
             workloads=own.workloads,
             learnt=own.learnt,
+            load_tests=own.load_tests,
             pods=tuple(
                 live_pod(pod, self.engines.said(pod) if self.engines else None)
                 for pod in sorted(pods, key=lambda each: each.name)

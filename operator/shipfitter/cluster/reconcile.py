@@ -79,8 +79,9 @@ class Reconciler:
                 self.events.post(body, told)
             raise refused
         self.applier.delete(key, outcome.deletes)
+        retry = self._start_load_test(key, outcome)
         self.applier.set_costs(key, outcome.deletion_costs)
-        looks = (outcome.requeue_after_seconds, resolved.retry_after_seconds)
+        looks = (outcome.requeue_after_seconds, resolved.retry_after_seconds, retry)
         again = min((seconds for seconds in looks if seconds is not None), default=None)
         return Pass(again_after_seconds=again, changed=changed or bool(outcome.deletes))
 
@@ -88,6 +89,15 @@ class Reconciler:
         """The ModelDeployment is gone."""
         self.models.forget(key)
         self.applier.forget(key)
+        if self.observer.verifications is not None:
+            self.observer.verifications.forget(key)
+
+    def _start_load_test(self, key: Key, outcome: Outcome) -> float | None:
+        """Last of all, when the status tells of it: a refusal must not be in the way of others."""
+        tests = self.observer.verifications
+        if tests is None or outcome.load_test is None:
+            return None
+        return tests.start(key, outcome.load_test)
 
     def _apply(self, key: Key, outcome: Outcome) -> tuple[bool, ApiError | None]:
         """Whether something was sent, and the refusal that ended it: the status comes first."""

@@ -21,6 +21,7 @@ from shipfitter.cluster.observe import Observer
 from shipfitter.cluster.queue import Key, WorkQueue
 from shipfitter.cluster.reconcile import Decide, GoneError, Pass, Reconciler
 from shipfitter.decide.world import Settings
+from shipfitter.cluster.verification import Verifications
 
 WORKERS = 4
 BURST_SECONDS = 0.2  # changes of one deployment's objects come in bursts; one look is enough
@@ -67,7 +68,7 @@ class Runtime:
             client=client,
             image=settings.inspection_image,
             hub_endpoint=settings.hub_endpoint,
-            jobs=self.caches.own_jobs,
+            jobs=self.caches.inspections,
             clock=clock,
         )
         self.reconciler = Reconciler(
@@ -82,6 +83,9 @@ class Runtime:
             ),
             models=ModelCache(
                 KeptFacts(client),
+                verifications=Verifications(
+                    client=client, jobs=self.caches.verifications, clock=clock
+                ),
                 fetch,
                 endpoint=settings.hub_endpoint,
                 inspections=inspections if settings.inspection_image else None,

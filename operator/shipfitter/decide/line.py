@@ -22,6 +22,7 @@ from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
+from shipfitter.decide.verify import Rollout, Verification, under_load, verified
 from shipfitter.errors import (
     HubUnavailableError,
     InspectingError,
@@ -146,6 +147,7 @@ def _decided(case: Case) -> Outcome:
     lesson = _lesson(case, choice, intent, written)
     chosen = choice.plan.variants[0].sizing.model if choice.plan else None
     report = Report(
+    verification = _verification(case, choice, intent, written)
         body=body,
         world=world,
         prior=prior,
@@ -158,6 +160,7 @@ def _decided(case: Case) -> Outcome:
             *([lesson.condition] if lesson.condition else []),
         ),
         facts=chosen.facts if chosen else facts,
+            *([verification.condition] if verification.condition else []),
         uri=chosen.uri if chosen else models[0][0],
         engine_image=engine.image,
         engine_version=str(engine.version),
@@ -167,19 +170,28 @@ def _decided(case: Case) -> Outcome:
         observed=lesson.observed,
     )
     status = status_of(report)
+        verify=verification.record,
     return Outcome(
         calibrations=lesson.updates,
         applies=written.applies,
-        deletes=written.deletes,
+        deletes=(*written.deletes, *verification.deletes),
         deletion_costs=deletion_costs(world.pods, world.nodes, _deployments(world)),
         status=status,
         notices=notices(prior, status, choice.reason),
-        requeue_after_seconds=choice.look_again_seconds or written.look_again_seconds,
+        load_test=verification.start,
+        requeue_after_seconds=_soonest(
+            choice.look_again_seconds or written.look_again_seconds,
+            verification.look_again_seconds,
+        ),
     )
 
 
 def _deployments(world: World) -> tuple[str, ...]:
     """The variants whose pods go one by one."""
+def _soonest(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)
+
+
     return tuple(w.name for w in world.workloads if w.body.get("kind") == "Deployment")
 
 
@@ -193,7 +205,8 @@ def _after_refusals(
     variants = record.get("variants") or [{}]
     name = str(variants[0].get("name"))
     template = next((template_of(w.body) for w in case.world.workloads if w.name == name), "")
-    refusal = heard(case.world.pods, name, template)
+    refusal = heard((*case.world.pods, *words_of_gone(case.world)), name, template)
+    refusal = under_load(refusal, case.world, record, case.prior.status.get("verify"))
     if refusal is None:
         return told(choice, recovery), recovery
     if record.get("decidedAt") == timestamp(case.world.now_seconds):
@@ -227,6 +240,18 @@ def _lesson(case: Case, choice: Choice, intent: Intent, written: Written) -> Les
 
 def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Resizing:
     """After five refusals nothing is resized by itself: the user has the word."""
+def _verification(case: Case, choice: Choice, intent: Intent, written: Written) -> Verification:
+    """The load test of what is written, where it is wished for."""
+    rollout = Rollout(
+        record=written.record,
+        rolling=written.rolling or choice.adopted,
+        image=case.engine.image,
+        version=case.engine.version,
+        typical_tokens=intent.typical,
+    )
+    return verified(case.resource, case.world, case.prior.status.get("verify"), rollout)
+
+
     resize = resource.spec.resize
     return Resizing(
         mode="Off" if recovery.exhausted else str(resize.mode),

@@ -8,10 +8,10 @@ from shipfitter.decide.world import Notice
 from shipfitter.status.conditions import find
 
 # Conditions whose changes a person wants to read in `kubectl describe`.
-TOLD = ("ModelResolved", "Planned", "Available", "Drifted", "Reconciling")
+TOLD = ("ModelResolved", "Planned", "Available", "Drifted", "Reconciling", "Verified")
 QUIET = {"RollingOut", "Inspecting", "Settled"}  # of Reconciling only what is in its way is news
 CALM = {"Inspecting", "Starting", "RollingOut", "ResizePending", "ScaledToZero"}
-GOOD_NEWS = {"ModelResolved", "Planned", "Available"}
+GOOD_NEWS = {"ModelResolved", "Planned", "Available", "Verified"}
 
 
 def notices(prior: Prior, status: Mapping[str, Any], plan_reason: str = "") -> tuple[Notice, ...]:
@@ -26,6 +26,8 @@ def notices(prior: Prior, status: Mapping[str, Any], plan_reason: str = "") -> t
         if kind == "Drifted" and after["status"] == "False":
             continue
         if kind == "Reconciling" and after["reason"] in QUIET:
+            continue
+        if kind == "Verified" and after["reason"] == "Verifying":
             continue
         good = (after["status"] == "True") == (kind in GOOD_NEWS)
         calm = after["reason"] in CALM

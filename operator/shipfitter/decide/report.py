@@ -14,6 +14,7 @@ from shipfitter.status.availability import available, ready, trouble
 from shipfitter.status.conditions import Condition, merged
 from shipfitter.status.summary import summary
 
+KEPT = ("model", "engine", "lastGoodPlan", "observed", "verify")  # while nothing is decided
 SELECTOR = "shipfitter.dev/modeldeployment={name},shipfitter.dev/serves=true"
 
 
@@ -34,6 +35,7 @@ class Report:
     rolling: bool = False  # pods of the variant are not yet those of the plan
     recovery: Mapping[str, Any] | None = None
     observed: tuple[Mapping[str, Any], ...] = ()
+    verify: Mapping[str, Any] | None = None
 
 
 def status_of(report: Report) -> dict[str, Any]:
@@ -44,13 +46,14 @@ def status_of(report: Report) -> dict[str, Any]:
     ready_replicas = sum(pod.ready for pod in serving)
     generation = int(report.body.get("metadata", {}).get("generation", 1))
     prior = report.prior.status
-    status: dict[str, Any] = {
-        key: prior[key] for key in ("model", "engine", "lastGoodPlan", "observed") if key in prior
-    }
+    status: dict[str, Any] = {key: prior[key] for key in KEPT if key in prior}
     if report.facts is not None:
         status["model"] = _model(report.uri, report.facts, report.engine_version)
         status["engine"] = {"image": report.engine_image, "version": report.engine_version}
         status.pop("observed", None)
+        status.pop("verify", None)
+        if report.verify:
+            status["verify"] = dict(report.verify)
         if report.observed:
             status["observed"] = [dict(entry) for entry in report.observed]
         if report.recovery:

@@ -174,6 +174,32 @@ REASONS: tuple[Reason, ...] = (
         "Set spec.engine.image to take it; the plan is then made anew.",
     ),
     Reason("Observed", "A started engine reported its cache; the plan was compared.", ""),
+    Reason(
+        "Verified",
+        "The load test of this plan was answered whole; status.verify has the figures.",
+        "Nothing to do.",
+    ),
+    Reason(
+        "Verifying",
+        "The load test of this plan waits for all replicas, or is under way.",
+        "Wait; the message names the Job, and what keeps it waiting.",
+    ),
+    Reason(
+        "LoadFailed",
+        "Under load an engine died or requests failed.",
+        "Where an engine died a smaller plan follows by itself; of failed requests the logs of the "
+        "Job and of the engines tell more.",
+    ),
+    Reason(
+        "VerifyFailed",
+        "The load test could not be carried out, so nothing is known.",
+        "Mend what the message names, then set spec.verify.enabled to false and to true again.",
+    ),
+    Reason(
+        "VerifyUnsupported",
+        "This release of the engine has no load test that runs without a GPU.",
+        "Set spec.engine.image to vLLM 0.11.1 or newer, or spec.verify.enabled to false.",
+    ),
     Reason("Resized", "The plan changed because the cluster did.", "Nothing to do."),
     Reason("Decided", "A plan was made for a new or changed spec.", "Nothing to do."),
     Reason("Settled", "Nothing is left to do.", "Nothing to do."),
