@@ -8,9 +8,13 @@ from pathlib import Path
 from shipfitter.cli.gpus_text import capacity_text, resolved_text
 from shipfitter.cli.nodes import cluster_nodes, read_nodes
 from shipfitter.cli.pools_record import Surveyed, pools_record, surveyed
-from shipfitter.core.gpus import nearest_products
 from shipfitter.core.inventory import NodeCapacity
-from shipfitter.core.spellings import Resolved, resolve_spelling, unknown_spelling
+from shipfitter.core.spellings import (
+    Resolved,
+    nearest_spellings,
+    resolve_spelling,
+    unknown_spelling,
+)
 from shipfitter.errors import UserError
 
 EXIT_FINE, EXIT_MISTAKE = 0, 2
@@ -42,7 +46,7 @@ def _resolve(spelling: str, output: str) -> int:
     if found is None:
         print(f"shipfitter: {spelling!r}: {unknown_spelling(spelling)}", file=sys.stderr)
         if output != "text":
-            near = list(nearest_products(spelling))
+            near = list(nearest_spellings(spelling))
             _print({"spelling": spelling, "product": None, "nearest": near}, output)
         return EXIT_MISTAKE
     if output == "text":

@@ -52,7 +52,12 @@ AMPERE = (
     Row(*("NVIDIA A800 80GB PCIe", 80, 81920, 81152, (8, 0), False), "a800-pcie", f"{RULE}: HBM"),
     Row(
         *("NVIDIA A800 40GB Active", 40, 40960, 40438, (8, 0), False),
-        "a800-40gb-active a800-40gb",
+        "a800-40gb-active a800-40gb a800-40gb-pcie",
+        f"{RULE}: HBM",
+    ),
+    Row(
+        *("NVIDIA A800-SXM4-40GB", 40, 40960, 40438, (8, 0), True),
+        "a800-sxm-40gb",
         f"{RULE}: HBM",
     ),
     Row(*("NVIDIA A30", 24, 24576, 0, (8, 0), False), "a30 a30-24gb nvidia-a30", f"{RULE}: HBM"),
@@ -87,10 +92,15 @@ OLDER = (
     ),
     Row(
         *("Tesla V100-SXM2-32GB", 32, 32768, 32501, (7, 0), True),
-        "v100-32gb v100-32 v100-sxm2-32gb v100-nvlink-32gb nvidia-tesla-v100-32gb",
+        "v100-32gb v100-32 v100-sxm2-32gb v100-nvlink-32gb nvidia-tesla-v100-32gb "
+        "tesla-v100-sxm2-32gb-ls tesla-v100-dgxs-32gb",
         f"NVIDIA/dcgm-exporter#385; {LOGS}, 31.74 GiB",
     ),
-    Row(*("Tesla V100-SXM3-32GB", 32, 32768, 32501, (7, 0), True), "v100-sxm3", f"{RULE}: HBM"),
+    Row(
+        *("Tesla V100-SXM3-32GB", 32, 32768, 32501, (7, 0), True),
+        "v100-sxm3 v100-sxm3-32gb-h",
+        f"{RULE}: HBM",
+    ),
     Row(
         *("Tesla V100-PCIE-32GB", 32, 32768, 32501, (7, 0), False),
         "v100-32gb-pcie",
@@ -99,17 +109,25 @@ OLDER = (
     Row(*("Tesla V100S-PCIE-32GB", 32, 32768, 32501, (7, 0), False), "v100s", f"{RULE}: HBM"),
     Row(
         *("Tesla V100-SXM2-16GB", 16, 16384, 16151, (7, 0), True),
-        "v100-16gb v100-16 nvidia-tesla-v100 v100-nvlink tesla-v100-nvlink v100-sxm2",
+        "v100-16gb v100-16 nvidia-tesla-v100 v100-nvlink tesla-v100-nvlink v100-sxm2 "
+        "tesla-v100-sxm2-16gb-n tesla-v100-sxm2-16gb-ls tesla-v100-dgxs-16gb",
         f"{RULE}: HBM",
     ),
     Row(
         *("Tesla V100-PCIE-16GB", 16, 16384, 16151, (7, 0), False),
-        "v100-16gb-pcie v100-pcie",
+        "v100-16gb-pcie v100-pcie tesla-v100-fhhl-16gb v100-fhhl",
         f"{RULE}: HBM",
     ),
     Row(
         *("Tesla P100-PCIE-16GB", 16, 16384, 0, (6, 0), False),
         "p100 p100-16gb p100-pcie nvidia-tesla-p100",
+        f"{RULE}: HBM",
+    ),
+    Row(*("Quadro GV100", 32, 32768, 32501, (7, 0), True), "gv100", f"{RULE}: HBM"),
+    Row(*("NVIDIA TITAN V", 12, 12288, 0, (7, 0), False), "titan-v", f"{RULE}: HBM", ecc=Ecc.NONE),
+    Row(
+        *("Tesla P100-PCIE-12GB", 12, 12288, 0, (6, 0), False),
+        "p100-12gb p100-pcie-12gb",
         f"{RULE}: HBM",
     ),
     Row(*("Tesla P100-SXM2-16GB", 16, 16384, 0, (6, 0), True), "p100-sxm2", f"{RULE}: HBM"),
@@ -142,6 +160,10 @@ OLDER = (
         ecc=Ecc.INLINE_OFF,
     ),
     Row(*("Quadro RTX 4000", 8, 8192, 0, (7, 5), False), "quadro-rtx-4000", NOMINAL, ecc=Ecc.NONE),
+    Row(*("NVIDIA CMP 170HX", 8, 8192, 0, (8, 0), False), "cmp-170hx", NOMINAL, ecc=Ecc.NONE),
+    Row(*("NVIDIA CMP 90HX", 10, 10240, 0, (8, 6), False), "cmp-90hx", NOMINAL, ecc=Ecc.NONE),
+    Row(*("NVIDIA CMP 50HX", 10, 10240, 0, (7, 5), False), "cmp-50hx", NOMINAL, ecc=Ecc.NONE),
+    Row(*("NVIDIA CMP 40HX", 8, 8192, 0, (7, 5), False), "cmp-40hx", NOMINAL, ecc=Ecc.NONE),
     Row(*("NVIDIA T1000 8GB", 8, 8192, 0, (7, 5), False), "t1000-8gb", NOMINAL, ecc=Ecc.NONE),
     Row(*("NVIDIA T1000", 4, 4096, 0, (7, 5), False), "t1000 quadro-t1000", NOMINAL, ecc=Ecc.NONE),
     Row(*("NVIDIA T600", 4, 4096, 0, (7, 5), False), "t600", NOMINAL, ecc=Ecc.NONE),

@@ -15,6 +15,8 @@ def _row(name: str, sizes: tuple[int, int, int], capability: tuple[int, int], so
     bare = short.removeprefix("rtx-")
     # A bare number of three digits or a laptop's is nobody's way to name a card.
     spellings = short if bare.startswith("gtx") or bare.endswith("gpu") else f"{short} {bare}"
+    if "-super" in short:  # shops write RTX 4070S Ti
+        spellings += f" {short.replace('-ti-super', 's-ti').replace('-super', 's')}"
     return Row(f"NVIDIA GeForce {name}", *sizes, capability, False, spellings, source)
 
 

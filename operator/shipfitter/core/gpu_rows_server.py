@@ -26,10 +26,10 @@ HOPPER = (
         "h800-nvl",
         f"{RULE}: as H100 NVL",
     ),
-    Row(*("NVIDIA H20", 96, 97871, 0, (9, 0), True), "h20 h20-96gb", SMI),
+    Row(*("NVIDIA H20", 96, 97871, 0, (9, 0), True), "h20 h20-96gb h20-sxm", SMI),
     Row(
         *("NVIDIA H20-3e", 141, 143771, 143073, (9, 0), True),
-        "h20-3e h20-141gb",
+        "h20-3e h20-141gb h20-141gb-sxm",
         "vllm-project/vllm#31273",
     ),
     Row(
@@ -44,7 +44,7 @@ HOPPER = (
     ),
     Row(
         *("NVIDIA GH200 480GB", 96, 97871, 0, (9, 0), False),
-        "gh200 gh200-96gb nvidia-gh200-96gb",
+        "gh200 gh200-96gb nvidia-gh200-96gb gh200-sxm",
         SMI,
     ),
     Row(
@@ -60,6 +60,7 @@ HOPPER = (
 )
 
 BLACKWELL = (
+    Row(*("NVIDIA B100", 192, 183359, 182633, (10, 0), True), "b100 b100-sxm", f"{RULE}: as B200"),
     Row(
         *("NVIDIA B200", 192, 183359, 182633, (10, 0), True),
         "b200 b200-180gb b200-sxm b200-sxm6 b200-192gb nvidia-b200",
@@ -83,7 +84,9 @@ BLACKWELL = (
     Row(
         *("NVIDIA RTX PRO 6000 Blackwell Server Edition", 96, 97887, 97249, (12, 0), False),
         "rtx-pro-6000 rtx-pro-6000-blackwell rtx-pro-server-6000 rtx-pro-6000-bse rtxpro6000bse "
-        "rtx-pro-6000-server nvidia-rtx-pro-6000 nvidia-rtx-pro-6000-blackwell-server",
+        "rtx-pro-6000-server nvidia-rtx-pro-6000 nvidia-rtx-pro-6000-blackwell-server "
+        "rtx-6000-pro rtx-6000-blackwell rtx-6000-pro-blackwell rtx-pro6000-se rtx-pro-6000-s "
+        "rtx-pro-6000-se rtxp6000 pro-6000",
         f"{CONFIGURATOR}; {LOGS}",
     ),
     Row(

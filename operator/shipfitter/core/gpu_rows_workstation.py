@@ -7,13 +7,15 @@ _GDDR7 = f"{RULE}: GDDR7"
 WORKSTATION = (
     Row(
         *("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 96, 97887, 97249, (12, 0), False),
-        "rtx-pro-6000-workstation nvidia-rtx-pro-6000-blackwell-workstation",
+        "rtx-pro-6000-workstation nvidia-rtx-pro-6000-blackwell-workstation rtx-pro-6000-ws "
+        "rtx-pro-6000-we",
         SMI,
     ),
     Row(
         *("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 96, 97887, 97249),
         *((12, 0), False),
-        "rtx-pro-6000-max-q rtx-pro-6000-blackwell-max-q",
+        "rtx-pro-6000-max-q rtx-pro-6000-blackwell-max-q rtx-pro-6000-max-q-workstation "
+        "rtx-pro-6000-wk-max-q",
         f"{RULE}: as the Workstation Edition",
     ),
     Row(
@@ -49,7 +51,7 @@ WORKSTATION = (
     ),
     Row(
         *("NVIDIA RTX 5880 Ada Generation", 48, 46068, 0, (8, 9), False),
-        "rtx-5880-ada 5880-ada",
+        "rtx-5880-ada 5880-ada rtx-5880",
         SMI,
         ecc=Ecc.INLINE_ON,
     ),
@@ -94,7 +96,7 @@ WORKSTATION = (
     Row(*("NVIDIA RTX A4500", 20, 20470, 0, (8, 6), False), "a4500 rtx-a4500", NOMINAL),
     Row(
         *("NVIDIA RTX A4000", 16, 16376, 0, (8, 6), False),
-        "a4000 rtx-a4000",
+        "a4000 rtx-a4000 rtx-a4000h",
         "geerlingguy/raspberry-pi-pcie-devices#791",
     ),
     Row(*("NVIDIA RTX A2000 12GB", 12, 12282, 0, (8, 6), False), "rtx-a2000-12gb", NOMINAL),
@@ -107,19 +109,19 @@ WORKSTATION = (
 UNIFIED = (
     Row(
         *("NVIDIA GB10", 128, 124610, 124610, (12, 1), False),
-        "gb10 dgx-spark gb10-dgx-spark",
+        "gb10 dgx-spark gb10-dgx-spark dgx-spark-gb10",
         "NVIDIA/k8s-dra-driver-gpu#1073, Syllo/nvtop#411",
         unified=True,
     ),
     Row(
         *("Orin (nvgpu)", 64, 62840, 62840, (8, 7), False),
-        "orin jetson-orin jetson-agx-orin nvidia-jetson-agx-orin",
+        "orin jetson-orin jetson-agx-orin nvidia-jetson-agx-orin agx-orin",
         "nominal less what firmware keeps; a 32 GB module has the same name",
         unified=True,
     ),
     Row(
         *("NVIDIA Thor", 128, 125770, 125770, (11, 0), False),
-        "thor jetson-thor nvidia-jetson-thor jetson-agx-thor",
+        "thor jetson-thor nvidia-jetson-thor jetson-agx-thor jetson-thor-t5000 jetson-t5000",
         "nominal less what firmware keeps",
         unified=True,
     ),

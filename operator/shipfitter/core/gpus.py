@@ -1,117 +1,36 @@
 """GPU products: what a card offers when nobody measured it, and the spellings that name it."""
 
 import re
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 
+from shipfitter.core.gpu_product import (
+    GpuProduct,
+    assumed_reserved_bytes,
+    default_reserved_bytes,
+    is_implausible,
+)
 from shipfitter.core.gpu_rows import Ecc, Row
 from shipfitter.core.gpu_rows_earlier import ADA, AMPERE, OLDER
 from shipfitter.core.gpu_rows_geforce import GEFORCE
+from shipfitter.core.gpu_rows_laptop import LAPTOP
 from shipfitter.core.gpu_rows_server import BLACKWELL, HOPPER
+from shipfitter.core.gpu_rows_sizes import OTHER_SIZES
 from shipfitter.core.gpu_rows_workstation import UNIFIED, WORKSTATION
+from shipfitter.core.gpu_words import Words, bare_product, normalise_product, words_of
 from shipfitter.units import GIB, MIB
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProduct:
-    """One row of the catalogue; memory as NVML reports it with driver >= R510."""
-
-    product: str  # gpu-feature-discovery's spelling
-    nvml_total_bytes: int
-    cuda_total_bytes: int
-    compute_capability: tuple[int, int]
-    nvlink: bool
-    aliases: tuple[str, ...]  # provider labels, short names
-    source: str
-    nominal_bytes: int = 0  # as sold, the largest card of that name
-    unified: bool = False  # the memory is the machine's own
-    ecc: Ecc = Ecc.NONE
-
-    @property
-    def reserved_bytes(self) -> int:
-        """What the driver keeps: the part of NVML's total CUDA never sees."""
-        return self.nvml_total_bytes - self.cuda_total_bytes
-
-    @property
-    def fp8(self) -> bool:
-        """Whether it computes in FP8. Source: Ada and later, CUDA's compute capability 8.9."""
-        return self.compute_capability >= (8, 9)
-
-    @property
-    def fp4(self) -> bool:
-        """Whether it computes in FP4. Source: Blackwell and later, compute capability 10.0."""
-        return self.compute_capability >= (10, 0)
-
-    def total_bytes(self, *, ecc: bool) -> int:
-        """NVML's total with error correction on or off.
-
-        Source: cards that store it inline lose 1/16: 49,140 to 46,068, 24,564 to 23,028 MiB.
-        """
-        mib = self.nvml_total_bytes // MIB
-        if self.ecc is Ecc.INLINE_ON and not ecc:
-            return -(-mib * 16 // 15) * MIB
-        if self.ecc is Ecc.INLINE_OFF and ecc:
-            return mib * 15 // 16 * MIB
-        return self.nvml_total_bytes
-
-
-# The most that drivers before R510 left out of a total, in percent of it.
-_OLD_DRIVERS_PERCENT = 3
-
-
-def default_reserved_bytes(nvml_total_bytes: int) -> int:
-    """What a driver keeps on a card nobody measured.
-
-    Source: published pairs of NVML total and CUDA total, from 354 MiB (RTX 4090) to 925 MiB (B300);
-    the rule lies at or above most of them, in MiB whole.
-
-    >>> default_reserved_bytes(23_028 * MIB) // MIB, default_reserved_bytes(97_871 * MIB) // MIB
-    (400, 880)
-    """
-    return max(400, nvml_total_bytes * 9 // 1000 // MIB) * MIB
-
-
-def assumed_reserved_bytes(product: GpuProduct | None, nvml_total_bytes: int) -> int:
-    """What the driver keeps of a total that came without that figure.
-
-    Drivers before R510 left the reserved part out of the total, so a total a little below the
-    catalogue's has lost some of it already; one far below is another card of that name, or has its
-    error correction on. Source: wookayin/gpustat#116; A100-80: 81,251 MiB then, 81,920 now, and
-    T4: 15,109 then, 15,360 now.
-    """
-    if product is None:
-        return default_reserved_bytes(nvml_total_bytes)
-    short_bytes = product.nvml_total_bytes - nvml_total_bytes
-    if short_bytes <= 0 or short_bytes * 100 > _OLD_DRIVERS_PERCENT * product.nvml_total_bytes:
-        return product.reserved_bytes
-    return max(0, nvml_total_bytes - product.cuda_total_bytes)
-
-
-def normalise_product(nvml_name: str) -> str:
-    """NVML's name in gpu-feature-discovery's spelling: "NVIDIA L40S" -> "NVIDIA-L40S".
-
-    Source: NVIDIA/k8s-device-plugin internal/lm/resource.go: whatever is no letter, digit, dash,
-    underscore, dot or space is dropped, and the words are joined by dashes.
-
-    >>> normalise_product("NVIDIA L40S"), normalise_product("Orin (nvgpu)")
-    ('NVIDIA-L40S', 'Orin-nvgpu')
-    """
-    return "-".join(re.sub(r"[^A-Za-z0-9\-_. ]", "", nvml_name).split())
-
-
-def bare_product(label: str) -> tuple[str, str, bool]:
-    """A product label without what the device plugin appended: product, MIG profile, shared.
-
-    Source: NVIDIA/k8s-device-plugin internal/lm: "-MIG-<profile>" under the single strategy,
-    "-SHARED" for replicated GPUs that kept their resource name.
-
-    >>> bare_product("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb-SHARED")
-    ('NVIDIA-A100-SXM4-40GB', '3g.20gb', True)
-    """
-    product = label.removesuffix("-SHARED")
-    bare, _, profile = product.partition("-MIG-")
-    return bare, profile, product != label
+__all__ = [
+    "GpuProduct",
+    "assumed_reserved_bytes",
+    "bare_product",
+    "default_reserved_bytes",
+    "is_implausible",
+    "nearest_products",
+    "normalise_product",
+    "products",
+    "resolve_product",
+]
 
 
 def products() -> tuple[GpuProduct, ...]:
@@ -119,6 +38,7 @@ def products() -> tuple[GpuProduct, ...]:
     return tuple(_catalogue())
 
 
+@lru_cache(maxsize=4096)  # the same few names come from every node of a fleet
 def resolve_product(spelling: str) -> GpuProduct | None:
     """The catalogue's row for any spelling of a product; None when it is not known.
 
@@ -131,7 +51,28 @@ def resolve_product(spelling: str) -> GpuProduct | None:
     True
     """
     product, _, _ = bare_product(spelling.strip())
-    return _by_exact_name().get(product.lower()) or _by_key().get(_key(product))
+    return (
+        _by_exact_name().get(product.lower())
+        or _by_key().get(_key(product))
+        or _by_words(words_of(product))
+    )
+
+
+def _by_words(words: Words) -> GpuProduct | None:
+    """The first card of a family that has the memory and the form told; None where several may be.
+
+    A memory that no card of the name is sold with names none: it is a modified card, or a mistake.
+    """
+    if not words.gigabytes and not words.form and words.family in _by_key():
+        return _by_key()[words.family]
+    found = [
+        row
+        for row, sizes, forms in _families().get(words.family, ())
+        if (not words.gigabytes or words.gigabytes in sizes)
+        and (not words.form or words.form in (forms or {"pcie"}))
+    ]
+    told = bool(words.gigabytes) or len({row.nvml_total_bytes for row in found}) == 1
+    return found[0] if found and told else None
 
 
 def nearest_products(spelling: str, limit: int = 3) -> tuple[str, ...]:
@@ -155,15 +96,6 @@ def nearest_products(spelling: str, limit: int = 3) -> tuple[str, ...]:
     return tuple(sorted(close, key=lambda product: -closeness[product])[:limit])
 
 
-def is_implausible(product: GpuProduct, nvml_total_bytes: int) -> bool:
-    """Whether a measured total is more than 5 % above what the product is sold with.
-
-    Source: GDDR6 cards report 1/15 more with ECC off, and all of them less than the nominal size;
-    a card modified to more memory, or a lying node, is far beyond.
-    """
-    return nvml_total_bytes * 100 > product.nominal_bytes * 105
-
-
 # What error correction is on the cards of each table, where the row does not say.
 _TABLES = (
     (HOPPER, Ecc.FREE),
@@ -172,6 +104,7 @@ _TABLES = (
     (AMPERE, Ecc.INLINE_ON),
     (OLDER, Ecc.INLINE_ON),
     (WORKSTATION, Ecc.INLINE_OFF),
+    (LAPTOP, Ecc.NONE),
     (GEFORCE, Ecc.NONE),
     (UNIFIED, Ecc.NONE),
 )
@@ -209,6 +142,33 @@ def _has_free_ecc(row: Row, usual: Ecc) -> bool:
 # Several memory sizes share these names, so only a provider's own spelling, where it is one product
 # (GKE's nvidia-tesla-a100), names a row.
 _AMBIGUOUS_KEYS = frozenset({"a100", "v100"})
+
+
+# What is on the box where it is neither the row's own figure nor part of a name. Source: vendor's
+# product pages and system builders' (usable, with and without what is held back).
+_ALSO_SOLD_AS = {
+    "NVIDIA-B200": {180, 183},
+    "NVIDIA-GB200": {180, 184, 186},
+    "NVIDIA-B300": {262, 268, 270, 275},
+    "NVIDIA-GB300": {277, 278, 279},
+    "NVIDIA-GH200-480GB": {480},
+    "NVIDIA-GH200-144G-HBM3e": {141},
+}
+
+
+@cache
+def _families() -> dict[str, list[tuple[GpuProduct, frozenset[int], frozenset[str]]]]:
+    """Cards by family, each with the memories and the forms its names tell."""
+    families: dict[str, list[tuple[GpuProduct, frozenset[int], frozenset[str]]]] = {}
+    other_sizes = (_product(row, Ecc.NONE) for row in OTHER_SIZES)
+    for row in (*_catalogue(), *other_sizes):
+        names = [words_of(name) for name in (row.product, *row.aliases)]
+        sizes = {name.gigabytes for name in names if name.gigabytes}
+        sizes |= {row.nominal_bytes // GIB, *_ALSO_SOLD_AS.get(row.product, ())}
+        forms = frozenset(name.form for name in names if name.form)
+        for family in dict.fromkeys(name.family for name in names):
+            families.setdefault(family, []).append((row, frozenset(sizes), forms))
+    return families
 
 
 @cache

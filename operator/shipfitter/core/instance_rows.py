@@ -34,6 +34,7 @@ AWS_FAMILIES: dict[str, tuple[str, dict[str, int]]] = {
     "p6-b200": ("NVIDIA-B200", {"48xlarge": 8}),
     "p6-b300": ("NVIDIA-B300", {"48xlarge": 8}),
     "p6e-gb200": ("NVIDIA-GB200", {"36xlarge": 4}),
+    "p6e-gb300": ("NVIDIA-GB300", {"36xlarge": 4}),
 }
 
 _GOOGLE_G2 = {4: 1, 8: 1, 12: 1, 16: 1, 24: 2, 32: 1, 48: 4, 96: 8}
@@ -54,7 +55,21 @@ GOOGLE: dict[str, tuple[str, int]] = {
     "a4x-maxgpu-4g-metal": ("NVIDIA-GB300", 4),
 }
 
+_AZURE_PRO_6000 = {"128ds": 1, "128lds": 1, "256ds": 2, "256lds": 2, "320ds": 2, "320lds": 2}
+
 AZURE: dict[str, tuple[str, int]] = {
+    "standard_nc6s_v2": ("Tesla-P100-PCIE-16GB", 1),
+    "standard_nc12s_v2": ("Tesla-P100-PCIE-16GB", 2),
+    "standard_nc24s_v2": ("Tesla-P100-PCIE-16GB", 4),
+    "standard_nc24rs_v2": ("Tesla-P100-PCIE-16GB", 4),
+    "standard_nd6s": ("Tesla-P40", 1),
+    "standard_nd12s": ("Tesla-P40", 2),
+    "standard_nd24s": ("Tesla-P40", 4),
+    "standard_nd24rs": ("Tesla-P40", 4),
+    **{
+        f"standard_nc{size}_xl_rtxpro6000bse_v6": (PRO_6000, gpus)
+        for size, gpus in _AZURE_PRO_6000.items()
+    },
     "standard_nc6s_v3": ("Tesla-V100-PCIE-16GB", 1),
     "standard_nc12s_v3": ("Tesla-V100-PCIE-16GB", 2),
     "standard_nc24s_v3": ("Tesla-V100-PCIE-16GB", 4),
@@ -80,6 +95,9 @@ AZURE: dict[str, tuple[str, int]] = {
     "standard_nd96is_h100_v5": ("NVIDIA-H100-80GB-HBM3", 8),
     "standard_nd96isr_h200_v5": ("NVIDIA-H200", 8),
     "standard_nd96is_h200_v5": ("NVIDIA-H200", 8),
+    "standard_nd96is_flex_h100_v5": ("NVIDIA-H100-80GB-HBM3", 8),
+    "standard_nd96is_flex_h200_v5": ("NVIDIA-H200", 8),
+    "standard_nd128isr_ndr_gb300_v6": ("NVIDIA-GB300", 4),
     "standard_nd128isr_ndr_gb200_v6": ("NVIDIA-GB200", 4),
     "standard_nd128isr_gb300_v6": ("NVIDIA-GB300", 4),
 }
@@ -93,19 +111,4 @@ ORACLE: dict[str, tuple[str, int]] = {
     "bm.gpu.b4.8": ("NVIDIA-A100-SXM4-40GB", 8),
     "bm.gpu.gm4.8": ("NVIDIA-A100-SXM4-80GB", 8),
     "bm.gpu.a100-v2.8": ("NVIDIA-A100-SXM4-80GB", 8),
-    "vm.gpu.a10.1": ("NVIDIA-A10", 1),
-    "vm.gpu.a10.2": ("NVIDIA-A10", 2),
-    "bm.gpu.a10.4": ("NVIDIA-A10", 4),
-    "bm.gpu.l40s.4": ("NVIDIA-L40S", 4),
-    "bm.gpu.l40s-nc.4": ("NVIDIA-L40S", 4),
-    "vm.gpu.l40s.1": ("NVIDIA-L40S", 1),
-    "vm.gpu.l40s.2": ("NVIDIA-L40S", 2),
-    "bm.gpu.h100.8": ("NVIDIA-H100-80GB-HBM3", 8),
-    "bm.gpu.h200.8": ("NVIDIA-H200", 8),
-    "bm.gpu.b200.8": ("NVIDIA-B200", 8),
-    "bm.gpu.b300.8": ("NVIDIA-B300", 8),
-    "bm.gpu.gb200.4": ("NVIDIA-GB200", 4),
-    "bm.gpu.gb200-v2.4": ("NVIDIA-GB200", 4),
-    "bm.gpu.gb200-v3.4": ("NVIDIA-GB200", 4),
-    "bm.gpu.gb300.4": ("NVIDIA-GB300", 4),
 }

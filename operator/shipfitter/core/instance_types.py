@@ -15,7 +15,7 @@ def instance_gpus(instance_type: str) -> tuple[str, int] | None:
     (('NVIDIA-H100-80GB-HBM3', 8), None)
     """
     name = instance_type.strip().lower()
-    return _by_name().get(name) or _by_pattern(name)
+    return _listed(name) or _by_pattern(name)
 
 
 def known_instance_types() -> tuple[str, ...]:
@@ -23,12 +23,27 @@ def known_instance_types() -> tuple[str, ...]:
     return tuple(_by_name())
 
 
+# What names carry and what says nothing about the GPUs: SageMaker's prefix, Azure's where people
+# leave it out, Google's local disks. Source: the providers' names for the same machines.
+_PREFIXES = ("", "standard_")
+_IGNORED_PREFIX, _IGNORED_SUFFIXES = "ml.", ("-nolssd", "-lssd")
+
+
+def _listed(name: str) -> tuple[str, int] | None:
+    for suffix in _IGNORED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    name = name.removeprefix(_IGNORED_PREFIX)
+    found = (_by_name().get(prefix + name) for prefix in _PREFIXES)
+    return next((each for each in found if each), None)
+
+
 def _by_pattern(name: str) -> tuple[str, int] | None:
-    for pattern, cards in PATTERNS:
-        found = pattern.fullmatch(name)
+    for form, cards, count in PATTERNS:
+        found = form.fullmatch(name)
         product = found and cards.get(found["card"])
         if found and product:
-            return product, int(found.groupdict().get("gpus") or 0)
+            gpus = count(found)
+            return None if gpus is None else (product, gpus)
     return None
 
 

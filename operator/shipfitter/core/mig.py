@@ -26,6 +26,7 @@ _MEASURED: dict[str, dict[str, int]] = {
     "NVIDIA-A100-SXM4-40GB": _A100_40,
     "NVIDIA-A100-PCIE-40GB": _A100_40,
     "NVIDIA-A800-40GB-Active": _A100_40,
+    "NVIDIA-A800-SXM4-40GB": _A100_40,
     "NVIDIA-A100-SXM4-80GB": _A100_80,
     "NVIDIA-A100-80GB-PCIe": _A100_80,
     "NVIDIA-A100X": _A100_80,
@@ -55,6 +56,7 @@ _NAMED: dict[str, str] = {
     "NVIDIA-H200-NVL": _141_GB,
     "NVIDIA-H20-3e": _141_GB,
     "NVIDIA-GH200-144G-HBM3e": _144_GB,
+    "NVIDIA-B100": "1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
     "NVIDIA-B200": "1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
     "NVIDIA-GB200": "1g.24gb 1g.47gb 2g.47gb 3g.95gb 4g.95gb 7g.189gb",
     "NVIDIA-B300": "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb",
@@ -101,7 +103,7 @@ def mig_memory_bytes(product: GpuProduct, profile: str) -> int | None:
         (
             found
             for _, found, other in known
-            if other and other[0] == slices and abs(other[1] - gigabytes) <= 1
+            if other and other[0] == slices and _as_good_as(other[1], gigabytes)
         ),
         None,
     )
@@ -118,7 +120,13 @@ def same_profile(one: str, other: str) -> bool:
     shape, other_shape = _shape(one), _shape(other)
     if shape is None or other_shape is None or "c." in one + other:
         return one == other
-    return shape[0] == other_shape[0] and abs(shape[1] - other_shape[1]) <= 1
+    return shape[0] == other_shape[0] and _as_good_as(shape[1], other_shape[1])
+
+
+def _as_good_as(one: int, other: int) -> bool:
+    """Whether two names' gigabytes are one size: small ones are exact, 39 is 40 and 186 is 189."""
+    larger = max(one, other)
+    return abs(one - other) <= max(larger >= 10, larger * 3 // 100)
 
 
 def _shape(profile: str) -> tuple[int, int] | None:

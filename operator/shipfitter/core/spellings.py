@@ -1,10 +1,18 @@
 """Any spelling of a GPU to what it offers: product strings, label values, instance types."""
 
+import re
 from dataclasses import dataclass
+from itertools import islice
 
-from shipfitter.core.gpus import GpuProduct, bare_product, nearest_products, resolve_product
+from shipfitter.core.gpus import (
+    GpuProduct,
+    bare_product,
+    nearest_products,
+    products,
+    resolve_product,
+)
 from shipfitter.core.instance_types import instance_gpus
-from shipfitter.core.mig import mig_memory_bytes
+from shipfitter.core.mig import mig_memory_bytes, mig_profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +35,7 @@ def resolve_spelling(spelling: str) -> Resolved | None:
     >>> resolve_spelling("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb").mig_profile
     '3g.20gb'
     """
-    text = spelling.strip()
+    text = _value(spelling)
     row = resolve_product(text)
     if row is not None:
         _, profile, _ = bare_product(text)
@@ -50,6 +58,26 @@ def resolve_spelling(spelling: str) -> Resolved | None:
     )
 
 
+def _value(spelling: str) -> str:
+    """The spelling itself, also of a whole label: nvidia.com/gpu.product=NVIDIA-L4."""
+    return spelling.strip().rpartition("=")[2].strip("\"' ")
+
+
+def nearest_spellings(spelling: str) -> tuple[str, ...]:
+    """What may have been meant: the closest products, or the cards with a MIG profile.
+
+    >>> nearest_spellings("nvidia.com/mig-1g.5gb")[0]
+    'NVIDIA-A100-SXM4-40GB-MIG-1g.5gb'
+    """
+    profile = re.fullmatch(r"(?:nvidia\.com/)?(?:mig-)?(\d+g\.\d+gb)\S*", _value(spelling).lower())
+    if profile is None:
+        return nearest_products(spelling)
+    with_it = (
+        f"{row.product}-MIG-{profile[1]}" for row in products() if profile[1] in mig_profiles(row)
+    )
+    return tuple(islice(with_it, 3))
+
+
 def unknown_spelling(spelling: str) -> str:
     """What to say of a spelling that names nothing: the nearest names, or how one looks.
 
@@ -57,6 +85,6 @@ def unknown_spelling(spelling: str) -> str:
     'not in the catalogue; did you mean NVIDIA-A100-SXM4-80GB, NVIDIA-A100-80GB-PCIe, \
 NVIDIA-A100-SXM4-40GB?'
     """
-    near = nearest_products(spelling)
+    near = nearest_spellings(spelling)
     hint = f"did you mean {', '.join(near)}?" if near else "write it as in NVIDIA-L40S:8"
     return f"not in the catalogue; {hint}"

@@ -94,4 +94,5 @@ def test_every_card_that_can_be_partitioned_has_profiles():
     able = {(8, 0), (9, 0), (10, 0), (10, 3)}
     without = {row.product for row in products() if row.compute_capability in able}
     without -= {row.product for row in products() if mig_profiles(row)}
+    without -= {"NVIDIA-CMP-170HX"}  # mining cards have none
     assert without == set()
