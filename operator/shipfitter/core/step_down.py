@@ -9,10 +9,11 @@ from shipfitter.core.engine_log import EngineRefusal
 from shipfitter.core.refusals import Refusal
 from shipfitter.units import GIB
 
-# Steps where the engine named no figure: small at first, for little is lost, and doubled by each
-# attempt, so that three of them reach a misprediction of a fifth of the card.
+# Steps where the engine named no figure: small at first, for little is lost, and doubled by the next
+# two attempts, so that three of them reach a misprediction of a fifth of the card.
 UNNAMED_SHORTFALL = 0.15  # of the planned cache
 UTILIZATION_STEP = 0.03
+MOST_STRIDE = 4.0  # of both
 LEAST_UTILIZATION = 0.05
 LEAST_BATCHED_TOKENS = 1024
 FREE_MEMORY_MARGIN_BYTES = GIB // 5  # free memory moves a little between two starts
@@ -33,7 +34,7 @@ def steps_down(
     number.
     """
     ways = _WAYS.get(refusal.kind, _UNKNOWN if refusal.may_be_memory else ())
-    asked = _Asked(refusal, sizing, missing_bytes, 2.0**attempts)
+    asked = _Asked(refusal, sizing, missing_bytes, min(MOST_STRIDE, 2.0**attempts))
     steps = (*(way(asked) for way in ways), *((_less_weight(asked),) if ways else ()))
     return tuple(
         tuple(Bound(sizing.pool.name, limit, value) for limit, value in step)
@@ -99,6 +100,13 @@ def _fewer_sequences(asked: _Asked) -> Step:
     return ((Limit.MAX_NUM_SEQS, max(1, asked.sizing.max_num_seqs // 2)),)
 
 
+def _smaller_sampler(asked: _Asked) -> Step:
+    """What is saved must not be spent again, and after a first try it may not be the sampler."""
+    held = round(_utilization(asked) - UTILIZATION_STEP * (asked.stride - 1), 2)
+    kept = (Limit.GPU_MEMORY_UTILIZATION, max(LEAST_UTILIZATION, held))
+    return (*_fewer_sequences(asked), kept)
+
+
 def _fewer_graphs(asked: _Asked) -> Step:
     largest = asked.sizing.settings.max_cudagraph_capture_size or 0
     if largest <= 8:
@@ -134,7 +142,7 @@ _WAYS: dict[Refusal, Ways] = {
     Refusal.FREE_MEMORY: (_free_as_named, _lower_utilization),
     Refusal.OUT_OF_MEMORY_LOAD: (_less_weight,),
     Refusal.OUT_OF_MEMORY_PROFILE: (_fewer_batched_tokens, _fewer_sequences),
-    Refusal.OUT_OF_MEMORY_SAMPLER: (_fewer_sequences, _lower_utilization),
+    Refusal.OUT_OF_MEMORY_SAMPLER: (_smaller_sampler, _lower_utilization),
     Refusal.OUT_OF_MEMORY_GRAPHS: (_fewer_graphs, _lower_utilization),
     Refusal.OUT_OF_MEMORY_SERVING: (_lower_utilization, _fewer_sequences),
 }

@@ -13,6 +13,7 @@ from shipfitter.core.candidate import Candidate, Sizing
 from shipfitter.core.intent import Intent
 from shipfitter.core.kvcache import cache_layout
 from shipfitter.decide.world import CalibrationUpdate, World
+from shipfitter.render.workload import template_of
 from shipfitter.status.conditions import Condition, seconds_of, timestamp
 from shipfitter.status.pods import LivePod
 
@@ -45,8 +46,16 @@ def learn(
     ]
     if known:
         return Lesson(observed=tuple(known), condition=_condition(known[0]))
+    template = next((template_of(w.body) for w in world.workloads if w.name == variant), "")
     pod = next(
-        (p for p in world.pods if p.variant == variant and p.ready and p.observed is not None), None
+        (
+            each
+            for each in world.pods
+            if (each.variant, each.template_hash) == (variant, template)  # not of the plan before
+            and each.ready
+            and each.observed is not None
+        ),
+        None,
     )
     if pod is None or pod.observed is None:
         return Lesson()
@@ -57,7 +66,8 @@ def learn(
     stage = min(range(len(stages)), key=lambda n: stages[n].kv_cache_bytes.point)
     had_bytes = pod.observed.num_gpu_blocks * layout.bytes_per_block[stage]
     planned_bytes = sizing.num_gpu_blocks * layout.bytes_per_block[stage]
-    entry = _entry(pod, variant, (had_bytes / max(1, planned_bytes) - 1) * 100, world.now_seconds)
+    at_seconds = max(world.now_seconds, seconds_of(decided_at))  # a clock may have been put back
+    entry = _entry(pod, variant, (had_bytes / max(1, planned_bytes) - 1) * 100, at_seconds)
     key = _key(resource, sizing, world)
     learning = fold(
         world.learnt.get(key, Learning()),
@@ -68,14 +78,14 @@ def learn(
     return Lesson(observed=(entry,), updates=(update,), condition=_condition(entry))
 
 
-def _entry(pod: LivePod, variant: str, error_percent: float, now_seconds: float) -> dict[str, Any]:
+def _entry(pod: LivePod, variant: str, error_percent: float, at_seconds: float) -> dict[str, Any]:
     assert pod.observed is not None
     return {
         "variant": variant,
         "kvCacheTokens": pod.observed.kv_cache_tokens,
         "maxConcurrency": round(pod.observed.max_concurrency, 2),
         "predictionErrorPercent": round(error_percent, 2),
-        "at": timestamp(now_seconds),
+        "at": timestamp(at_seconds),
     }
 
 
@@ -90,15 +100,32 @@ def _condition(entry: Mapping[str, Any]) -> Condition:
     )
 
 
+def learnt_of(resource: ModelDeployment, world: World) -> Mapping[CalibrationKey, Learning]:
+    """What engines of this image and with these arguments taught, by key without both."""
+    image, arguments = _apart(resource, world)
+    return {
+        replace(key, image="", arguments_hash=""): learning
+        for key, learning in world.learnt.items()
+        if (key.image, key.arguments_hash) == (image, arguments)
+    }
+
+
 def _key(resource: ModelDeployment, sizing: Sizing, world: World) -> CalibrationKey:
-    """Unknown images and memory-changing arguments learn for themselves."""
-    image = resource.spec.engine.image or ""
-    arguments = passed_through(resource.spec.engine.args)
-    text = " ".join(arguments)
+    image, arguments = _apart(resource, world)
     return key_for(
         sizing.model.facts,
         sizing.settings,
         sizing.pool.product,
-        image="" if image == world.settings.default_image else image,
-        arguments=hashlib.sha256(text.encode()).hexdigest()[:16] if text else "",
+        image=image,
+        arguments=arguments,
+    )
+
+
+def _apart(resource: ModelDeployment, world: World) -> tuple[str, str]:
+    """Image and arguments of engines that learn for themselves: unknown, or changing memory."""
+    image = resource.spec.engine.image or ""
+    text = " ".join(passed_through(resource.spec.engine.args))
+    return (
+        "" if image == world.settings.default_image else image,
+        hashlib.sha256(text.encode()).hexdigest()[:16] if text else "",
     )

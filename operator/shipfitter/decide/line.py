@@ -14,15 +14,16 @@ from shipfitter.core.model import ModelFacts
 from shipfitter.decide.capacity import elsewhere, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.deletion_cost import deletion_costs
-from shipfitter.decide.learning import Lesson, learn
+from shipfitter.decide.groups import grouped, with_groups, words_of_gone
+from shipfitter.decide.learning import Lesson, learn, learnt_of
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.recovery import Recovery, answered, heard, told
 from shipfitter.decide.report import Report, status_of
+from shipfitter.decide.verify import Rollout, Verification, under_load, verified
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
-from shipfitter.decide.verify import Rollout, Verification, under_load, verified
 from shipfitter.errors import (
     HubUnavailableError,
     InspectingError,
@@ -128,9 +129,10 @@ def _decided(case: Case) -> Outcome:
     intent = replace(
         intent_of(resource, engine.version, models),
         bounds=recovery.bounds,
-        learnt=world.learnt,
+        learnt=learnt_of(resource, world),
         elsewhere=elsewhere(resource, world),
     )
+    intent = with_groups(intent, world)
     pools = pools_for(resource, world)
     kept = read_plan(prior.plan, dict(models)) if prior.inputs_hash == inputs else None
     choice = choose(
@@ -142,12 +144,13 @@ def _decided(case: Case) -> Outcome:
         now_seconds=world.now_seconds,
         stranded=stranded(world.pods),
     )
+    choice = grouped(choice, kept, intent, pools)
     choice, recovery = _after_refusals(case, choice, recovery, intent, pools)
     written = manifests(resource, world, prior, choice, inputs=inputs, image=engine.image)
     lesson = _lesson(case, choice, intent, written)
+    verification = _verification(case, choice, intent, written)
     chosen = choice.plan.variants[0].sizing.model if choice.plan else None
     report = Report(
-    verification = _verification(case, choice, intent, written)
         body=body,
         world=world,
         prior=prior,
@@ -158,9 +161,9 @@ def _decided(case: Case) -> Outcome:
             choice.planned,
             _drift(choice, resource, engine, world),
             *([lesson.condition] if lesson.condition else []),
+            *([verification.condition] if verification.condition else []),
         ),
         facts=chosen.facts if chosen else facts,
-            *([verification.condition] if verification.condition else []),
         uri=chosen.uri if chosen else models[0][0],
         engine_image=engine.image,
         engine_version=str(engine.version),
@@ -168,9 +171,9 @@ def _decided(case: Case) -> Outcome:
         rolling=written.rolling,
         recovery=recovery.record(),
         observed=lesson.observed,
+        verify=verification.record,
     )
     status = status_of(report)
-        verify=verification.record,
     return Outcome(
         calibrations=lesson.updates,
         applies=written.applies,
@@ -186,12 +189,12 @@ def _decided(case: Case) -> Outcome:
     )
 
 
-def _deployments(world: World) -> tuple[str, ...]:
-    """The variants whose pods go one by one."""
 def _soonest(*waits: float | None) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
+def _deployments(world: World) -> tuple[str, ...]:
+    """The variants whose pods go one by one."""
     return tuple(w.name for w in world.workloads if w.body.get("kind") == "Deployment")
 
 
@@ -238,8 +241,6 @@ def _lesson(case: Case, choice: Choice, intent: Intent, written: Written) -> Les
     )
 
 
-def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Resizing:
-    """After five refusals nothing is resized by itself: the user has the word."""
 def _verification(case: Case, choice: Choice, intent: Intent, written: Written) -> Verification:
     """The load test of what is written, where it is wished for."""
     rollout = Rollout(
@@ -252,6 +253,8 @@ def _verification(case: Case, choice: Choice, intent: Intent, written: Written) 
     return verified(case.resource, case.world, case.prior.status.get("verify"), rollout)
 
 
+def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Resizing:
+    """After five refusals nothing is resized by itself: the user has the word."""
     resize = resource.spec.resize
     return Resizing(
         mode="Off" if recovery.exhausted else str(resize.mode),

@@ -1,16 +1,12 @@
-"""When an engine refuses: bounded steps, then back to what served; and what engines teach."""
+"""When an engine refuses: bounded steps, then back to what served."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from builders_decide import NOW, Settled, as_live, condition, manifests, mdl, serving, world
+from builders_decide import NOW, Settled, as_live, condition, manifests, serving
 from builders_plan import LLAMA_8B, facts, node
-from shipfitter.core.calibrate import Learning, fold
-from shipfitter.decide import decide
 from shipfitter.render.workload import template_of
-from shipfitter.status.pods import ObservedEngine
 from shipfitter.units import GIB
 
 TOO_SMALL = (
@@ -277,61 +273,3 @@ def test_what_is_no_memory_refusal_changes_no_plan(words, code, want):
     outcome = settled.decide(*nodes, pods=(pod,))
     assert not manifests(outcome, "Deployment")
     assert condition(outcome, "Available")["reason"] == want
-
-
-def observing(settled, blocks):
-    engine = ObservedEngine(num_gpu_blocks=blocks, kv_cache_tokens=blocks * 16, max_concurrency=1.5)
-    return tuple(replace(pod, observed=engine) for pod in settled.pods)
-
-
-def test_a_started_engine_is_compared_and_learnt_from_once():
-    nodes = (node("a", "L40S"),)
-    settled = Settled(*nodes)
-    planned = variant(settled.first)["numGpuBlocks"]
-    first = settled.decide(
-        *nodes, pods=observing(settled, planned * 95 // 100), now_seconds=NOW + 60
-    )
-    (update,) = first.calibrations
-    assert update.learning.residual_bytes < 0
-    assert first.status["observed"][0]["predictionErrorPercent"] == pytest.approx(-5, abs=0.1)
-    settled.status = first.status
-    again = settled.decide(*nodes, pods=observing(settled, planned), now_seconds=NOW + 120)
-    assert not again.calibrations
-    assert again.status["observed"] == first.status["observed"]
-
-
-def test_the_next_plan_of_that_key_uses_what_was_learnt():
-    nodes = (node("a", "L40S"),)
-    settled = Settled(*nodes)
-    planned = variant(settled.first)["numGpuBlocks"]
-    learnt, key = Learning(), None
-    for _ in range(3):
-        (update,) = settled.decide(
-            *nodes,
-            pods=observing(settled, planned * 93 // 100),
-            learnt={key: learnt} if key else {},
-            now_seconds=NOW + 60,
-        ).calibrations
-        learnt, key = update.learning, update.key
-    outcome = decide(mdl("other"), world(*nodes, learnt={key: learnt}))
-    assert variant(outcome)["numGpuBlocks"] == pytest.approx(planned * 0.93, rel=0.02)
-
-
-def test_learning_rolls_no_running_plan():
-    nodes = (node("a", "L40S"),)
-    settled = Settled(*nodes)
-    planned = variant(settled.first)["numGpuBlocks"]
-    (update,) = settled.decide(
-        *nodes, pods=observing(settled, planned * 101 // 100), now_seconds=NOW + 60
-    ).calibrations
-    outcome = settled.decide(*nodes, learnt={update.key: update.learning}, now_seconds=NOW + 9000)
-    assert not manifests(outcome, "Deployment")
-
-
-def test_one_odd_run_does_not_move_the_estimate():
-    total = 80 * GIB
-    learning = Learning()
-    for _ in range(5):
-        learning = fold(learning, -GIB, total)
-    odd = fold(learning, 7 * GIB, total)
-    assert abs(odd.residual_bytes - learning.residual_bytes) < GIB // 4

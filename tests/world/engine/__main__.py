@@ -26,6 +26,8 @@ from world.engine.settings import Settings, resolve
 from world.engine.start import Start
 from world.engine.versions import Version, played_version, version_text
 
+SHORT_SECONDS = 1.0  # how long it serves before memory runs out
+
 
 def main(arguments: list[str]) -> int:
     """The exit code of the engine."""
@@ -105,10 +107,11 @@ def _serve(start: Start) -> int:
     origin = "entrypoints.openai.api_server:627"
     log.say(origin, f"Starting vLLM API server 0 on http://{host}:{port}")
     log.raw("INFO:     Application startup complete.")
-    death = server.serve_until_ended(scenario.crash_after_seconds)
+    soon = SHORT_SECONDS if started.is_short else None
+    death = server.serve_until_ended(scenario.crash_after_seconds or soon)
     if death is None:
         return 0
-    return died(log, "oom" if scenario.oom_in == "run" else death, scenario, start.device)
+    return died(log, "oom" if started.is_short else death, scenario, start.device)
 
 
 def _configured(

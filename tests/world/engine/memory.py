@@ -54,7 +54,7 @@ def memory(
         requested=math.ceil(device.total_bytes * settings.utilization),
         overhead=_given(scenario.overhead_gib, _overhead_bytes(settings, text, sampled)),
         activation=_given(
-            scenario.activation_gib,
+            _named_activation_gib(settings, scenario),
             _activation_bytes(settings, config, vocabulary, sampled, compiled_before),
         ),
         graph_estimate=estimate,
@@ -62,6 +62,12 @@ def memory(
         graphs=_given(scenario.graphs_gib, _graph_bytes(settings, text)),
         sampler=_given(scenario.sampler_gib, 4 * sampled),
     )
+
+
+def _named_activation_gib(settings: Settings, scenario: Scenario) -> float | None:
+    if scenario.activation_mib_per_token is None:
+        return scenario.activation_gib
+    return scenario.activation_mib_per_token * settings.batched_tokens / 1024
 
 
 def _given(named_gib: float | None, computed: int) -> int:

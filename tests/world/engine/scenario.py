@@ -32,10 +32,14 @@ class Scenario:
     load_peak_gib: float = 0.0  # while loading, above the weights
     overhead_gib: float | None = None  # persistent beyond weights, inside the request
     activation_gib: float | None = None
+    activation_mib_per_token: float | None = None  # the same for each batched token
     graphs_gib: float | None = None  # as captured
     graph_estimate_gib: float | None = None  # as charged before capture
     sampler_gib: float | None = None  # warm-up after capture
+    taken_gib: float = 0.0  # by somebody else, from the phase `taken_in` on
+    taken_in: str = "load"
     oom_in: str | None = None  # one of PHASES, whatever the figures say
+    says: str | None = None  # the core's last words, whatever the figures say
     start_delay_seconds: float = 0.3
     hang_in: str | None = None  # a phase that never ends: "load"
     crash_after_seconds: float | None = None  # once it serves
@@ -56,7 +60,7 @@ class Scenario:
         known = {field.name for field in fields(cls)}
         if unknown := set(wanted) - known:
             raise SystemExit(f"engine stub: no such scenario field: {sorted(unknown)}")
-        for phase in (wanted.get("oom_in"), wanted.get("hang_in")):
+        for phase in map(wanted.get, ("oom_in", "hang_in", "taken_in")):
             if phase is not None and phase not in PHASES:
                 raise SystemExit(f"engine stub: no phase {phase!r}; there are {PHASES}")
         return cls(**wanted)

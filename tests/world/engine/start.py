@@ -18,7 +18,7 @@ from world.engine.memory import Memory, memory
 from world.engine.planner import Plan
 from world.engine.planning import bytes_of_blocks, planned_cache
 from world.engine.refused import Refused
-from world.engine.scenario import GIB, Device, Scenario
+from world.engine.scenario import GIB, PHASES, Device, Scenario
 from world.engine.settings import Settings
 from world.engine.weights import Ranks, weight_bytes
 
@@ -32,6 +32,7 @@ class Started:
     cache_bytes: int
     cache: Cache
     given: Mapping[str, Any]
+    is_short: bool = False  # of memory, once it works
 
 
 @dataclass(kw_only=True)
@@ -54,6 +55,8 @@ class Start:
         )
         self._speak_as_worker()
         self._check_free_memory(figures)
+        if self.scenario.says:
+            raise Refused("load", self.scenario.says)
         weights = self._load(figures)
         self._profile(figures, max(weights))
         compiled.keep()
@@ -67,7 +70,7 @@ class Start:
         planned = planned_cache(self.log, settings, kept, available, self.given)
         cache_bytes = bytes_of_blocks(planned)
         self._speak_as_worker()
-        self._capture(figures, max(weights), cache_bytes)
+        used = self._capture(figures, max(weights), cache_bytes)
         self._speak_as_core()
         self.log.say(
             "v1.engine.core:312",
@@ -81,6 +84,7 @@ class Start:
             cache_bytes=cache_bytes,
             cache=kept,
             given=self.given,
+            is_short=self._is_short("run", figures, used),
         )
 
     def _speak_as_worker(self) -> None:
@@ -155,7 +159,7 @@ class Start:
         )
 
     def _need_room(self, phase: str, figures: Memory, *, used: int, wanted: int) -> None:
-        if used + wanted <= figures.free and self.scenario.oom_in != phase:
+        if not self._is_short(phase, figures, used + wanted):
             return
         left = max(0, figures.free - used)
         missing = max(wanted - left, 256 * 2**20)
@@ -163,7 +167,13 @@ class Start:
         text = wording.out_of_memory(missing, shown, figures.total, figures.free - shown)
         raise Refused(phase, f"torch.OutOfMemoryError: {text}")
 
-    def _capture(self, figures: Memory, weights: int, cache_bytes: int) -> None:
+    def _is_short(self, phase: str, figures: Memory, wanted: int) -> bool:
+        begun = PHASES.index(phase) >= PHASES.index(self.scenario.taken_in)
+        taken = int(self.scenario.taken_gib * GIB) if begun else 0
+        return wanted > figures.free - taken or self.scenario.oom_in == phase
+
+    def _capture(self, figures: Memory, weights: int, cache_bytes: int) -> int:
+        """What is in use at the end."""
         settings = self.settings
         used = weights + figures.overhead
         self._need_room("cache", figures, used=used, wanted=cache_bytes)
@@ -179,6 +189,7 @@ class Start:
             )
         captured = 0 if settings.eager else figures.graphs
         self._warm_up_sampler(figures, used + captured)
+        return used + captured
 
     def _warm_up_sampler(self, figures: Memory, used: int) -> None:
         self._enter("sampler")
