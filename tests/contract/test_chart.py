@@ -25,6 +25,7 @@ EVERYTHING = (
     "operator.podAnnotations.a=b",
     "operator.podLabels.a=b",
     "hub.endpoint=http://hub.local",
+    "capacity.labelNodes=true",
     "watchNamespaces={team-a,team-b}",
     "imagePullSecrets[0].name=registry",
 )

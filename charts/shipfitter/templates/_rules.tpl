@@ -2,7 +2,7 @@
 {{- define "shipfitter.clusterRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch{{ if .Values.capacity.labelNodes }}, patch{{ end }}]
 - apiGroups: [resource.k8s.io]
   # resourceclaims: the devices that claims hold, whoever made them
   resources: [resourceslices, deviceclasses, resourceclaims]

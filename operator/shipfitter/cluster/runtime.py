@@ -17,11 +17,12 @@ from shipfitter.cluster.free_gpus import ForeignUse
 from shipfitter.cluster.inspection import Inspections
 from shipfitter.cluster.kept_facts import KeptFacts
 from shipfitter.cluster.model_facts import Fetch, ModelCache
+from shipfitter.cluster.node_labels import NodeLabels
 from shipfitter.cluster.observe import Observer
 from shipfitter.cluster.queue import Key, WorkQueue
 from shipfitter.cluster.reconcile import Decide, GoneError, Pass, Reconciler
-from shipfitter.decide.world import Settings
 from shipfitter.cluster.verification import Verifications
+from shipfitter.decide.world import Settings
 
 WORKERS = 4
 BURST_SECONDS = 0.2  # changes of one deployment's objects come in bursts; one look is enough
@@ -61,9 +62,11 @@ class Runtime:
             on_own_change=self._own_changed,
             on_capacity_change=self._capacity_changed,
             on_gpus_freed=self._gpus_freed,
+            on_groups=self._groups_came_or_went,
             clock=clock,
         )
         own_namespaces = frozenset(namespaces) or None
+        self._node_labels = NodeLabels(client) if settings.label_nodes else None
         inspections = Inspections(
             client=client,
             image=settings.inspection_image,
@@ -80,12 +83,12 @@ class Runtime:
                 settings=settings,
                 engines=Engines(read_engine, on_news=self.queue.add, clock=clock),
                 calibrations=Calibrations(client, clock=clock),
-            ),
-            models=ModelCache(
-                KeptFacts(client),
                 verifications=Verifications(
                     client=client, jobs=self.caches.verifications, clock=clock
                 ),
+            ),
+            models=ModelCache(
+                KeptFacts(client),
                 fetch,
                 endpoint=settings.hub_endpoint,
                 inspections=inspections if settings.inspection_image else None,
@@ -111,6 +114,8 @@ class Runtime:
     def start(self) -> None:
         """Watches run; workers begin when everything was seen once."""
         self.caches.start()
+        if self._node_labels is not None:
+            self.queue.add(FAN_OUT)  # what changed while nobody looked
         for worker in self._workers:
             worker.start()
 
@@ -222,12 +227,20 @@ class Runtime:
             else:
                 keys, again = list(self._keys), None
                 self._unrest_began = None
+        if again is None and self._node_labels is not None:
+            self._node_labels.write(self.caches.capacity.nodes({}))
         for key in keys:
             self.queue.add(key)
         if again is None:
             self.queue.forget(FAN_OUT)
         else:
             self.queue.done(FAN_OUT, again_after_seconds=again)
+
+    def _groups_came_or_went(self) -> None:
+        with self._lock:
+            keys = list(self._keys)
+        for key in keys:
+            self.queue.add(key)
 
     def _gpus_freed(self, owner: Key) -> None:
         for key in list(self._looking_again):

@@ -14,8 +14,9 @@ from shipfitter.core.model import ModelFacts
 from shipfitter.decide.capacity import elsewhere, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.deletion_cost import deletion_costs
+from shipfitter.decide.doubts import doubts
 from shipfitter.decide.groups import grouped, with_groups, words_of_gone
-from shipfitter.decide.learning import Lesson, learn, learnt_of
+from shipfitter.decide.learning import Lesson, learn
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
@@ -33,8 +34,6 @@ from shipfitter.errors import (
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
 from shipfitter.render.workload import template_of
 from shipfitter.status.conditions import Condition, timestamp
-
-MOST_REMARKS = 3  # nodes whose reports a condition quotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,15 +264,13 @@ def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Re
 
 
 def _capacity(pools: tuple[Pool, ...], world: World) -> Condition:
-    """The pools by name and source, and reports of nodes that are not believed."""
-    remarks = {node.name: node.remark for node in world.nodes if node.remark}
-    doubts = [f"{name}: {remarks[name]}" for name in sorted(remarks)[:MOST_REMARKS]]
-    more = [f"and {len(remarks) - MOST_REMARKS} more nodes"] if len(remarks) > MOST_REMARKS else []
+    """The pools by name and source, and what is not as it should be."""
+    told = doubts(pools, world)
     if not pools:
-        said = "; ".join(("no ready node offers a usable GPU", *doubts, *more))
+        said = "; ".join(("no ready node offers a usable GPU", *told))
         return Condition("CapacityKnown", False, "NoGpuCapacity", said)
     listed = ", ".join(f"{p.name} ({p.source})" for p in pools[:8])
-    return Condition("CapacityKnown", True, "GpusFound", "; ".join((listed, *doubts, *more)))
+    return Condition("CapacityKnown", True, "GpusFound", "; ".join((listed, *told)))
 
 
 def _model_sentence(resource: ModelDeployment, world: World, facts: ModelFacts) -> str:

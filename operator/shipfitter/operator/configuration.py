@@ -62,6 +62,7 @@ def read_configuration(argv: Sequence[str] | None, environ: Mapping[str, str]) -
             settle_seconds=settle,
             hub_endpoint=environ.get("HF_ENDPOINT", ""),
             declared=declared,
+            label_nodes=environ.get("SHIPFITTER_LABEL_NODES") == "true",
             inspection_image=environ.get("SHIPFITTER_IMAGE", ""),
         ),
         watch_namespaces=_names(environ.get("SHIPFITTER_WATCH_NAMESPACES", "")),
