@@ -16,7 +16,7 @@ from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.deletion_cost import deletion_costs
 from shipfitter.decide.doubts import doubts
 from shipfitter.decide.groups import grouped, with_groups, words_of_gone
-from shipfitter.decide.learning import Lesson, learn
+from shipfitter.decide.learning import Lesson, learn, learnt_of
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
