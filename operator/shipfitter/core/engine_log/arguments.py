@@ -69,10 +69,20 @@ def commanded_flags(text: str) -> Mapping[str, Flag] | None:
         return None
     words = _words(found["rest"].replace("\\\n", " ").replace("\\ ", " "))
     flags = dict(_options(words))
+    if found[0].startswith("--model") and not _is_command(text[: found.start()], flags):
+        return None
     named = next(iter(words), "")
     if "serve" in found[0][:20] and _names_model(named, flags):
         flags.setdefault("model", named)
     return flags
+
+
+def _is_command(before: str, flags: Mapping[str, Flag]) -> bool:
+    """Whether `--model` begins options: of a command or a list of them, not of a sentence."""
+    return (
+        "/" in str(flags.get("model"))
+        or re.fullmatch(r"[\s\-\[\"']*(?:\w+:)?[\s\[\"'>|]*", before) is not None
+    )
 
 
 def _names_model(word: str, flags: Mapping[str, Flag]) -> bool:

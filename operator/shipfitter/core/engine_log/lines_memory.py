@@ -86,6 +86,25 @@ MEMORY_LINES: tuple[Line, ...] = (
         rank=2,
     ),
     line(
+        ", requested GPU memory:",
+        r"Initial free memory: (?P<free_gib><N>)<G>, free memory: <N><G>, requested GPU memory: "
+        r"(?P<requested_gib><N>)<G>",
+        "0.9 to 0.10.1 v1/worker/gpu_worker.py, at DEBUG",
+        rank=2,
+    ),
+    line(
+        "worker requested memory",
+        r"worker requested memory: (?P<requested_gib><N>)<G>",
+        "0.14 to 0.33 v1/worker/gpu_worker.py, at DEBUG",
+        rank=2,
+    ),
+    line(
+        "KV cache memory reduced to",
+        r"KV cache memory reduced to (?P<kv_cache_memory_gib><N>)<G>",
+        "0.25 to 0.33 v1/worker/gpu_worker.py, after what the decoding of media takes",
+        rank=2,
+    ),
+    line(
         "GiB memory for KV Cache",
         r"Initial free memory (?P<free_gib><N>)<G>, reserved (?P<kv_cache_memory_gib><N>)<G> "
         r"memory for KV Cache",
@@ -150,9 +169,9 @@ MEMORY_LINES: tuple[Line, ...] = (
     ),
     line(
         "Auto-fit max_model_len",
-        r"Auto-fit max_model_len: reduced from \d+ to (?P<max_model_len>\d+) to fit in "
-        r"available KV cache memory \((?P<kv_cache_memory_gib><N>)<G>",
-        "0.14 to 0.33 v1/core/kv_cache_utils.py, kv_cache_planning.py",
+        r"Auto-fit max_model_len: reduced from \d+ to (?P<max_model_len>\d+) to fit in available "
+        r"(?:KV cache|GPU) memory \((?P<kv_cache_memory_gib><N>)<G>",
+        "0.14 to 0.28 v1/core/kv_cache_utils.py (GPU), to 0.33 kv_cache_planning.py (KV cache)",
         rank=2,
     ),
     line(

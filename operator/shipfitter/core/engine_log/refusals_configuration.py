@@ -33,18 +33,66 @@ CONFIGURATION: tuple[Sentence, ...] = (
         r"Tensor parallel size \((?P<tensor_parallel_size>\d+)\) cannot be larger than the number "
         r"of available GPUs",
     ),
+    # executor/multiproc_gpu_executor.py, mp_distributed_executor.py, v1/executor
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "local gpu count",
+        r"(?:please set tensor_parallel_size \((?P<tensor_parallel_size>\d+)\) to|please ensure "
+        r"that world_size \(\d+\) is) less than (?:than )?max local gpu count",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "world_size (",
+        r"world_size \(\d+\) (?:must be (?:equal to the tensor_parallel_size|less than or equal to "
+        r"the number of visible devices|a multiple of number of devices)|exceeds assigned)",
+    ),
     say(
         Refusal.INVALID_PARALLELISM,
         "placement group",
         r"number of required \w+s exceeds the total number of available \w+s in the placement "
         r"group|Current node has no \w+ available.{0,80}placement group|"
-        r"The current node timeout|Cannot provide a placement group of",
+        r"The current node timeout|Cannot provide a placement group (?:of|requiring)|"
+        r"driver node id \S+ is not included in a placement group",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "Ray does not allocate any",
+        r"Ray does not allocate any \w+s on the driver node|Not enough total available nodes",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "greater than the number of experts",
+        r"Tensor parallel size (?P<tensor_parallel_size>\d+) is greater than the number of experts",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "tensor parallel",
+        r"(?:If )?tensor parallel world size (?:must|does not) divide|tensor parallel (?:is )?"
+        r"currently (?:not )?supported for quantized|does not (?:currently )?support tensor "
+        r"parallel|with tensor parallelism is not supported|tensor parallelization but the model "
+        r"does not support|tensor parallel size \d+ must be greater than total num kv heads",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "tensor_parallel_size",
+        r"Try adjusting tensor_parallel_size value|'draft_tensor_parallel_size' and "
+        r"'tensor_parallel_size' must be the same",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "quantization with TP or PP",
+        r"quantization with TP or PP is not supported",
+    ),
+    say(
+        Refusal.INVALID_PARALLELISM,
+        "quant BitsAndBytes models with TP",
+        r"BitsAndBytes models with TP is not supported",
     ),
     say(
         Refusal.INVALID_PARALLELISM,
         "divisible by",
         r"\b\w[\w ]{0,60}(?:size|heads|layers|experts|dim\w*|partition)\b[ =(]{0,3}\d+\)? "
-        r"(?:is not|must be) divisible by|must be divisible by (?:dcp_size|"
+        r"(?:is not|must be) divisible by|(?:must|should) be divisible by ?(?:dcp_size|"
         r"`?--?(?:decode|tensor|pipeline)|tensor|tp_size|the tensor)|not divisible by weight "
         r"quantization|AssertionError: \d+ is not divisible by \d+",
     ),
@@ -55,14 +103,19 @@ CONFIGURATION: tuple[Sentence, ...] = (
     ),
     say(
         Refusal.INVALID_PARALLELISM,
-        "Pipeline parallelism is not supported",
-        r"Pipeline parallelism is not supported for this model",
+        "pipeline",
+        r"Pipeline parallelism is (?:not supported for this model|only supported (?:for the "
+        r"following architectures|through AsyncLLMEngine)|not yet implemented in v1)|"
+        r"does not support pipeline parallel|pipeline parallel(?:ism)? is not supported|"
+        r"not yet compatible with pipeline_parallel_size > 1|incompatible with pipeline "
+        r"parallelism",
     ),
     say(
         Refusal.INVALID_PARALLELISM,
         "context parallel",
         r"Decode context parallelism for GQA/MQA requires|`--decode-context-parallel-size`.{0,20} "
-        r"exceeds the maximum",
+        r"exceeds the maximum|decode context parallel size must less than or equal to|"
+        r"Prefill context parallelism is not fully supported",
     ),
     say(
         Refusal.INVALID_PARALLELISM,
@@ -98,7 +151,32 @@ CONFIGURATION: tuple[Sentence, ...] = (
     say(
         Refusal.UNSUPPORTED_QUANTIZATION,
         "weight_bits",
-        r"does not support weight_bits",
+        r"does not support weight_bits|Unsupported weight_bits",
+    ),
+    say(
+        Refusal.UNSUPPORTED_QUANTIZATION,
+        "weight quantization",
+        r"Currently, only [\d/ or-]+bit weight quantization (?:is|are) supported for",
+    ),
+    say(Refusal.UNSUPPORTED_QUANTIZATION, "num_bits", r"Unsupported num_bits = \d+"),
+    say(
+        Refusal.UNSUPPORTED_QUANTIZATION,
+        "quantization",
+        r"Current platform does not support \S+ quantization|does not support BitsAndBytes "
+        r"quantization|BitsAndBytes loader does not support|Found unknown quantization=",
+    ),
+    say(
+        Refusal.UNSUPPORTED_QUANTIZATION,
+        "scheme",
+        r"No quark compatible scheme was found|Unsupported FusedMoe scheme",
+    ),
+    # attention/layer.py, attention backends: what the cache may be stored as
+    say(
+        Refusal.UNSUPPORTED_QUANTIZATION,
+        "kv",
+        r"fp8_e5m2 kv-cache is not supported with fp8|does not support \S+ kv-cache on this "
+        r"device|with FP8 KV[ -]cache (?:is )?not yet supported|FP8 KV[ -]cache dtype is not "
+        r"supported|nvfp4 KV cache is not supported",
     ),
     say(
         Refusal.UNSUPPORTED_QUANTIZATION,
@@ -112,7 +190,13 @@ CONFIGURATION: tuple[Sentence, ...] = (
         r"Model architectures? .{1,200}? (?:are|is) not supported(?: for now| in-tree| anymore)?|"
         r"Model architectures .{1,200}? failed to be inspected|has no vLLM implementation|"
         r"does not recognize this architecture|was supported in vLLM until|No model architectures "
-        r"are specified|architectures? .{1,120}? (?:is|are) not (?:currently )?supported by vLLM",
+        r"are specified|architectures? .{1,120}? (?:is|are) not (?:currently )?supported by vLLM|"
+        r"This usually indicates an unsupported model architecture",
+    ),
+    say(
+        Refusal.UNSUPPORTED_ARCHITECTURE,
+        "Cannot find model module",
+        r"Cannot find model module\. \S+ is not a registered model",
     ),
     # huggingface_hub errors
     say(

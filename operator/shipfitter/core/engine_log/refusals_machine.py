@@ -91,6 +91,12 @@ MACHINE: tuple[Sentence, ...] = (
         r"server socket has failed to listen",
     ),
     say(Refusal.COMMUNICATION, "peer access", r"peer access is not supported between"),
+    # distributed/utils.py, v1/engine/core_client.py
+    say(
+        Refusal.COMMUNICATION,
+        "timed out",
+        r"Barrier (?:departure )?timed out after|Timed out waiting for (?:new )?engines to send",
+    ),
     say(
         Refusal.COMMUNICATION,
         "custom_all_reduce.cu",

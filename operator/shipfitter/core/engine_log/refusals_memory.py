@@ -46,6 +46,19 @@ MEMORY: tuple[Sentence, ...] = (
         r"No available memory for the cache blocks",
     ),
     say(Refusal.NO_CACHE_BLOCKS, "Cannot auto-fit", r"Cannot auto-fit max_model_len"),
+    # multimodal/gpu_ipc_memory.py; v1/worker/cpu_worker.py
+    say(
+        Refusal.NO_CACHE_BLOCKS,
+        "decoding reserves",
+        r"frontend multimodal GPU decoding reserves <N> GiB",
+    ),
+    say(Refusal.NO_CACHE_BLOCKS, "leaving none for", r"leaving none for the KV cache"),
+    say(
+        Refusal.FREE_MEMORY,
+        "Available memory on node",
+        r"Available memory on node \S+ \(<N>/<N> GiB\) on (?:startup|kv cache allocation) is less "
+        r"than (?:desired CPU memory utilization|requested memory)",
+    ),
     # v1/worker/utils.py request_memory; v1/worker/gpu_worker.py before 0.14
     say(
         Refusal.FREE_MEMORY,
@@ -67,6 +80,11 @@ MEMORY: tuple[Sentence, ...] = (
         "when warming up",
         r"out of memory occurred when warming up (?:sampler|pooler)(?: \([^)]*\))? with "
         r"(?P<max_num_seqs>\d+) dummy requests",
+    ),
+    say(
+        Refusal.OUT_OF_MEMORY_LOAD,
+        "insufficient memory to allocate",
+        r"Failed to create \w+ linear weights\. This may be caused by insufficient memory",
     ),
     say(
         Refusal.OUT_OF_MEMORY_LOAD,
