@@ -27,6 +27,8 @@ def conditions_page() -> str:
         "| `CapacityKnown` | at least one usable pool of GPUs is known |\n",
         "| `Planned` | a plan fits the wish onto the GPUs |\n",
         "| `Available` | all replicas are up |\n",
+        "| `Verified` | the engines answered a load test of this plan whole "
+        "(`spec.verify.enabled`) |\n",
         "| `Drifted` | today another plan would be made than the one that runs |\n",
         "| `Reconciling`, `Stalled` | as kstatus defines them |\n\n",
         "| reason | what it means | what to do |\n| --- | --- | --- |\n",

@@ -72,6 +72,15 @@ VLLM = Program(
 )
 
 
+# The image's own Python, for programs that call the engine's command line by its name.
+ENGINE_PYTHON = Program(
+    argv=(sys.executable,),
+    environment={
+        **PYTHON_PATH,
+        "SHIPFITTER_PYTHON": sys.executable,
+        "PATH": f"{TESTS / 'world' / 'engine' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
+    },
+)
 class Stage:
     """Everything that runs for one story; leaving it ends it all."""
 
@@ -116,7 +125,9 @@ class Stage:
         self.api = Api(self.plane.url, self.plane.ca, self.plane.token)
         images = {
             "shipfitter/shipfitter": Image(entrypoint=SHIPFITTER),
-            "vllm/vllm-openai": Image(entrypoint=ENGINE, commands={"vllm": VLLM}),
+            "vllm/vllm-openai": Image(
+                entrypoint=ENGINE, commands={"vllm": VLLM, "python3": ENGINE_PYTHON}
+            ),
         }
         self.emulator = Emulator(
             api=self.api,

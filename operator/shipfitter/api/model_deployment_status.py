@@ -202,7 +202,7 @@ class VerifyStatus(ApiModel):
     """The plan that was tried: its inputs and figures."""
     at: Timestamp | None = None
     requests: Count | None = None
-    """Requests sent, most of them in two waves of atOnce."""
+    """Requests sent, in two waves of atOnce."""
     failed: Count | None = None
     at_once: Count | None = None
     input_tokens: Tokens | None = None

@@ -24,6 +24,7 @@ from shipfitter.render.verify_job import (
     COMPONENT,
     COMPONENT_LABEL,
     CONTAINER,
+    LOAD_ANNOTATION,
     PLAN_HASH_ANNOTATION,
     RESTARTS_ANNOTATION,
 )
@@ -91,6 +92,7 @@ class Verifications:
                 test = LoadTest(
                     name=name,
                     plan_hash=_annotation(manifest, PLAN_HASH_ANNOTATION),
+                    load=_counts(_annotation(manifest, LOAD_ANNOTATION)),
                     trouble=f"it was refused: {error.message}",
                 )
                 self._refused[key] = _Refused(test, backoff, self.clock() + wait)
@@ -131,7 +133,8 @@ def load_test(job: Body, pods: Sequence[Body], *, ours: bool = True) -> LoadTest
         figures=figures,
         error=error,
         trouble=waiting_for(pods) if running else "",
-        restarts=_restarts(_annotation(job, RESTARTS_ANNOTATION)),
+        load=_counts(_annotation(job, LOAD_ANNOTATION)),
+        restarts=_counts(_annotation(job, RESTARTS_ANNOTATION)),
     )
 
 
@@ -171,7 +174,7 @@ def _last_words(ended: Body) -> tuple[Mapping[str, Any], str]:
         return {}, f"the load test ended without figures ({reason}, exit code {code}): {last}"
     figures = told.model_dump(mode="json", by_alias=True, exclude_none=True)
     error = str(figures.pop("error", ""))
-    for name in ("planHash", "at", "engineError"):
+    for name in ("planHash", "at", "atOnce", "inputTokens", "outputTokens", "engineError"):
         figures.pop(name, None)
     if not error and "requests" not in figures:
         error = "the load test ended without figures"
@@ -187,7 +190,7 @@ def _annotation(body: Body, name: str) -> str:
     return str((body["metadata"].get("annotations") or {}).get(name, ""))
 
 
-def _restarts(text: str) -> Mapping[str, int]:
+def _counts(text: str) -> Mapping[str, int]:
     try:
         return {str(name): int(count) for name, count in json.loads(text or "{}").items()}
     except (ValueError, AttributeError, TypeError):

@@ -60,7 +60,7 @@ def verified(
         told = Condition("Verified", False, "Verifying", f"Job {test.name} is being removed")
         found = Verification(condition=told, look_again_seconds=1.0)
     elif test is not None:
-        found = _seen(test, digest, _size(resource, world, rollout), world, rollout.record)
+        found = _seen(test, digest, world, rollout.record)
     else:
         found = _before(resource, world, rollout, digest)
     others = tuple(each for each in world.load_tests if each is not test)
@@ -73,18 +73,14 @@ def _judged_before(stored: Mapping[str, Any], test: LoadTest | None) -> Verifica
     return Verification(record=stored, condition=_judged(stored), deletes=_deletes(over))
 
 
-def _seen(
-    test: LoadTest, digest: str, size: Load, world: World, record: Mapping[str, Any]
-) -> Verification:
+def _seen(test: LoadTest, digest: str, world: World, record: Mapping[str, Any]) -> Verification:
     died = _died(world.pods, record, test)
     if test.running and died is None:
-        return Verification(condition=_under_way(test, size), look_again_seconds=LOOK_SECONDS)
+        return Verification(condition=_under_way(test), look_again_seconds=LOOK_SECONDS)
     found = {
         "planHash": digest,
         "at": timestamp(world.now_seconds),
-        "atOnce": size.at_once,
-        "inputTokens": size.input_tokens,
-        "outputTokens": size.output_tokens,
+        **test.load,
         **test.figures,
         **({"engineError": spoken(died)[:_LAST_WORDS] or "it ended"} if died else {}),
         **({"error": test.error[:_LAST_WORDS]} if test.error and not died else {}),
@@ -152,10 +148,10 @@ def _before(resource: ModelDeployment, world: World, rollout: Rollout, digest: s
     if rollout.rolling or not 0 < wanted <= len(ready) or len(ready) < len(live):
         said = "the plan is put under load once all replicas of it serve"
         return Verification(condition=Condition("Verified", False, "Verifying", said))
-    size = _size(resource, world, rollout)
+    load = _load(rollout, ready)
     job = verify_job(
         resource,
-        size,
+        load,
         digest,
         image=rollout.image,
         model_uri=str(rollout.record["variants"][0]["modelUri"]),
@@ -164,32 +160,33 @@ def _before(resource: ModelDeployment, world: World, rollout: Rollout, digest: s
         cluster_domain=world.settings.cluster_domain,
         hub_endpoint=world.settings.hub_endpoint,
     )
-    test = LoadTest(name=verify_job_name(resource, digest))
-    return Verification(
-        condition=_under_way(test, size), start=job, look_again_seconds=LOOK_SECONDS
-    )
+    test = LoadTest(name=verify_job_name(resource, digest), load=load.record())
+    return Verification(condition=_under_way(test), start=job, look_again_seconds=LOOK_SECONDS)
 
 
-def _size(resource: ModelDeployment, world: World, rollout: Rollout) -> Load:
+def _load(rollout: Rollout, ready: list[LivePod]) -> Load:
     """As many requests as the engines that serve take at once, of typical length."""
     assert rollout.record is not None
-    variants = rollout.record.get("variants") or ()
+    variants = rollout.record["variants"]
     sequences = {each["name"]: int(each["maxNumSeqs"]) for each in variants}
-    serving = sum(sequences.get(pod.variant, 0) for pod in world.pods if pod.ready)
     return load_of(
         rollout.typical_tokens,
         min(int(each["maxModelLen"]) for each in variants),
-        serving or resource.spec.replicas * min(sequences.values()),
+        sum(sequences[pod.variant] for pod in ready),
     )
 
 
-def _under_way(test: LoadTest, size: Load) -> Condition:
-    said = (
-        f"Job {test.name} sends {size.requests:,} requests, {size.at_once:,} at once, of "
-        f"{size.input_tokens:,} + {size.output_tokens:,} tokens"
-    )
+def _under_way(test: LoadTest) -> Condition:
     trouble = f"; {test.trouble}" if test.trouble else ""
-    return Condition("Verified", False, "Verifying", said + trouble)
+    said = f"Job {test.name} puts the engines under load: {_size(test.load)}{trouble}"
+    return Condition("Verified", False, "Verifying", said)
+
+
+def _size(load: Mapping[str, Any]) -> str:
+    at_once, prompt, answer = (
+        int(load.get(name) or 0) for name in ("atOnce", "inputTokens", "outputTokens")
+    )
+    return f"{at_once:,} requests at once of {prompt:,} + {answer:,} tokens"
 
 
 def _judged(record: Mapping[str, Any]) -> Condition:
@@ -201,16 +198,13 @@ def _judged(record: Mapping[str, Any]) -> Condition:
         return Condition("Verified", False, "VerifyFailed", str(record["error"]))
     sent, failed = int(record.get("requests") or 0), int(record.get("failed") or 0)
     if failed or not sent:
-        said = f"{failed:,} of {sent:,} requests failed, {_shape(record)}"
+        said = f"{failed:,} of {sent:,} requests failed; {_shape(record)}"
         return Condition("Verified", False, "LoadFailed", said)
-    return Condition("Verified", True, "Verified", f"{sent:,} requests, {_shape(record)}")
+    return Condition("Verified", True, "Verified", f"{sent:,} answered; {_shape(record)}")
 
 
 def _shape(record: Mapping[str, Any]) -> str:
-    parts = [
-        f"{int(record.get('atOnce') or 0):,} at once of {int(record.get('inputTokens') or 0):,} + "
-        f"{int(record.get('outputTokens') or 0):,} tokens"
-    ]
+    parts = [_size(record)]
     if (speed := record.get("outputTokensPerSecond")) is not None:
         parts.append(f"{float(speed):,.0f} tokens/s")
     if (first := record.get("meanFirstTokenMilliseconds")) is not None:

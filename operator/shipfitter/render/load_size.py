@@ -22,6 +22,14 @@ class Load:
     input_tokens: int
     output_tokens: int
 
+    def record(self) -> dict[str, int]:
+        """As the Job's annotation and status.verify keep it."""
+        return {
+            "atOnce": self.at_once,
+            "inputTokens": self.input_tokens,
+            "outputTokens": self.output_tokens,
+        }
+
     @property
     def requests(self) -> int:
         """All requests of the test."""

@@ -26,6 +26,7 @@ COMPONENT_LABEL = "app.kubernetes.io/component"
 COMPONENT = "verification"
 VERIFIES_LABEL = "shipfitter.dev/verifies"
 PLAN_HASH_ANNOTATION = "shipfitter.dev/plan-hash"
+LOAD_ANNOTATION = "shipfitter.dev/load"
 RESTARTS_ANNOTATION = "shipfitter.dev/restarts"  # of the engines' pods when the load began
 CONTAINER = "load"
 
@@ -67,6 +68,7 @@ def verify_job(
     metadata["labels"] = {**_labels(resource), MODEL_DEPLOYMENT_LABEL: resource.metadata.name}
     metadata["annotations"] = {
         PLAN_HASH_ANNOTATION: digest,
+        LOAD_ANNOTATION: json.dumps(load.record()),
         RESTARTS_ANNOTATION: json.dumps(dict(sorted(restarts.items()))),
     }
     host = f"{resource.metadata.name}.{resource.metadata.namespace}.svc.{cluster_domain}"

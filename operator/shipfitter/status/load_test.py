@@ -17,6 +17,7 @@ class LoadTest:
     figures: Mapping[str, Any] = field(default_factory=dict)  # in the names of status.verify
     error: str = ""  # why there are no figures
     trouble: str = ""  # what keeps it from beginning
+    load: Mapping[str, int] = field(default_factory=dict)  # in the names of status.verify
     restarts: Mapping[str, int] = field(default_factory=dict)  # of engine pods when it began
 
     @property

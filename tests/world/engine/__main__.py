@@ -103,7 +103,10 @@ def _serve(start: Start) -> int:
         preemptions=scenario.preemptions,
     )
     host, port = _address(start.given)
-    server = EngineServer((host, port), started, load)
+    serving_bytes = int(scenario.serving_gib * 2**30)
+    server = EngineServer((host, port), started, load, serving_bytes=serving_bytes)
+    if leader is not None:
+        leader.watch(server.lose_rank)
     origin = "entrypoints.openai.api_server:627"
     log.say(origin, f"Starting vLLM API server 0 on http://{host}:{port}")
     log.raw("INFO:     Application startup complete.")

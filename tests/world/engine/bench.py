@@ -19,7 +19,13 @@ def bench(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="vllm bench serve")
     for name in ("backend", "base-url", "host", "endpoint", "model", "tokenizer", "dataset-name"):
         parser.add_argument(f"--{name}")
-    for name in ("served-model-name", "result-dir", "result-filename", "request-rate"):
+    for name in (
+        "served-model-name",
+        "tokenizer-mode",
+        "result-dir",
+        "result-filename",
+        "request-rate",
+    ):
         parser.add_argument(f"--{name}")
     for name in ("port", "random-input-len", "random-output-len", "num-prompts", "seed"):
         parser.add_argument(f"--{name}", type=int)

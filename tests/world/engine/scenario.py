@@ -36,6 +36,7 @@ class Scenario:
     graphs_gib: float | None = None  # as captured
     graph_estimate_gib: float | None = None  # as charged before capture
     sampler_gib: float | None = None  # warm-up after capture
+    serving_gib: float = 0.0  # what several requests at once take besides all that was counted
     taken_gib: float = 0.0  # by somebody else, from the phase `taken_in` on
     taken_in: str = "load"
     oom_in: str | None = None  # one of PHASES, whatever the figures say

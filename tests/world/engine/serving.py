@@ -27,8 +27,11 @@ class EngineServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], started: Started, load: Load) -> None:
+    def __init__(
+        self, address: tuple[str, int], started: Started, load: Load, *, serving_bytes: int = 0
+    ) -> None:
         super().__init__(address, EngineHandler)
+        self.dies_of_load = serving_bytes > max(0, started.left_bytes)
         self.started = started
         self.load = load
         self.healthy = True
@@ -172,6 +175,9 @@ class EngineHandler(BaseHTTPRequestHandler):
         finally:
             with self.server.lock:
                 self.server.load.running -= 1
+            if self.server.dies_of_load and self.server.load.running > 1:
+                self.server.death = "oom"
+                self.server.ended.set()
                 self.server.load.requests += 1
                 self.server.load.prompt_tokens += prompt_tokens
                 self.server.load.generated_tokens += len(ANSWER)

@@ -33,6 +33,7 @@ class Started:
     cache: Cache
     given: Mapping[str, Any]
     is_short: bool = False  # of memory, once it works
+    left_bytes: int = 0  # of the device, beside all that a start takes
 
 
 @dataclass(kw_only=True)
@@ -91,6 +92,7 @@ class Start:
         if self.settings.tensor * self.settings.pipeline > 1:
             stage = "PP0_" if self.settings.pipeline > 1 else ""
             self.log.speak_as(f"Worker_{stage}TP0")
+            left_bytes=figures.free - used,
         else:
             self._speak_as_core()
 
