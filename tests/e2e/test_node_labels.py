@@ -21,9 +21,13 @@ def test_the_operator_may_label_nodes_that_nothing_else_tells_apart(bare):
     wish = model_deployment("llama", LLAMA_8B)
     wish["spec"]["gpus"] = {"products": [L40S]}
     bare.apply(wish)
-    told = says(bare, "llama", "Planned", "NoGpuCapacity")
-    assert L40S in told["message"]
-    assert "capacity.labelNodes" in bare.condition("llama", "CapacityKnown")["message"]
+    bare.eventually(
+        lambda: (
+            "capacity.labelNodes" in bare.condition("llama", "CapacityKnown").get("message", "")
+        ),
+        what="the condition says that no label tells the nodes apart",
+    )
+    assert L40S in says(bare, "llama", "Planned", "NoGpuCapacity")["message"]
     label = ("-o", "jsonpath={.metadata.labels.shipfitter\\.dev/pool}")
     assert bare.plane.kubectl("get", "node", "large", *label) == "", "not without the chart's word"
 
