@@ -24,6 +24,7 @@ from shipfitter.core.gpus import resolve_product
 from shipfitter.units import GIB, MIB
 from world import nvml
 from world.controlplane import Plane, PlaneSettings
+from world.groups import GroupController, definition
 from world.hub.published import published_names, published_repo
 from world.hub.server import Hub
 from world.nodes.api import Api, ApiError
@@ -48,6 +49,7 @@ PLACES = {
     "/apis/apps/v1": ("deployments", "replicasets"),
     "/apis/batch/v1": ("jobs",),
     "/apis/policy/v1": ("poddisruptionbudgets",),
+    "/apis/leaderworkerset.x-k8s.io/v1": ("leaderworkersets",),
     "/apis/shipfitter.dev/v1alpha1": ("modeldeployments",),
 }
 MADE_BY_STORIES = (
@@ -70,8 +72,6 @@ VLLM = Program(
     argv=(sys.executable, "-m", "world.engine"),
     environment={**PYTHON_PATH, "POD_LISTEN_ADDRESS": "{address}"},
 )
-
-
 # The image's own Python, for programs that call the engine's command line by its name.
 ENGINE_PYTHON = Program(
     argv=(sys.executable,),
@@ -81,6 +81,8 @@ ENGINE_PYTHON = Program(
         "PATH": f"{TESTS / 'world' / 'engine' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
     },
 )
+
+
 class Stage:
     """Everything that runs for one story; leaving it ends it all."""
 
@@ -99,6 +101,7 @@ class Stage:
         self._folder = tempfile.TemporaryDirectory(prefix="shipfitter-stage-")
         self.folder = Path(self._folder.name)
         self.hub = Hub()
+        self.groups: GroupController | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -141,6 +144,8 @@ class Stage:
             self.install()
 
     def stop(self) -> None:
+        if self.groups is not None:
+            self.groups.stop()
         for part in ("emulator", "plane"):
             if hasattr(self, part):
                 getattr(self, part).stop()
@@ -221,6 +226,22 @@ class Stage:
             self.plane.kubectl(*scale, "--replicas=1")
         self.eventually(self.operator_ready, what="the operator is back")
 
+    def install_groups(self) -> None:
+        """LeaderWorkerSet: its definition, and a controller for it."""
+        self.plane.kubectl("apply", "-f", "-", stdin=json.dumps(definition()))
+        self.eventually(
+            lambda: [self.objects("leaderworkersets")], what="leaderworkersets are served"
+        )
+        self.groups = GroupController(self.api)
+        self.groups.start()
+
+    def remove_groups(self) -> None:
+        """As before `install_groups`; its objects go with it."""
+        if self.groups is not None:
+            self.groups.stop()
+            self.groups = None
+            self.plane.kubectl("delete", "crd", definition()["metadata"]["name"])
+
     # --- nodes
 
     def add_gpu_node(
@@ -288,7 +309,7 @@ class Stage:
         Not left to the garbage collector: of kinds as new as ours it learns only every 30 s.
         """
         left = []
-        for kind in MADE_BY_STORIES:
+        for kind in (*MADE_BY_STORIES, *(("leaderworkersets",) if self.groups else ())):
             ours = "" if kind in NOT_LABELLED else "shipfitter.dev/modeldeployment"
             for body in self.objects(kind, selector=ours):
                 left.append(body)

@@ -13,6 +13,7 @@ from shipfitter.core.plan import Plan, solve
 from shipfitter.decide.choice import Choice
 from shipfitter.decide.rollout import Strategy
 from shipfitter.decide.world import LivePod, World
+from shipfitter.render.workload import template_of
 from shipfitter.status.conditions import Condition
 
 # Nodes that others leave tell nobody; how often to look whether enough are free at once.
@@ -26,7 +27,7 @@ ONE_NODE_CLAIM = (
 def with_groups(intent: Intent, world: World) -> Intent:
     """The intent with whether a replica may span nodes here."""
     if binds_to_one_node(world.claim_access_modes or (MANY,)):
-        return replace(intent, one_node_because=ONE_NODE_CLAIM)
+        return replace(intent, one_node_because=ONE_NODE_CLAIM, may_spread=False)
     return replace(intent, spans_nodes=world.leader_worker_sets)
 
 
@@ -62,7 +63,12 @@ def _with_preferred(choice: Choice, plan: Plan, intent: Intent, pools: tuple[Poo
 def words_of_gone(world: World) -> tuple[LivePod, ...]:
     """Pods of groups that ended and were made anew, until their group serves again."""
     serving = {pod.name for pod in world.pods if pod.ready}
-    return tuple(pod for pod in world.departed if _leader_name(pod) not in serving)
+    templates = {workload.name: template_of(workload.body) for workload in world.workloads}
+    return tuple(
+        pod
+        for pod in world.departed
+        if pod.template_hash == templates.get(pod.variant) and _leader_name(pod) not in serving
+    )
 
 
 def _leader_name(pod: LivePod) -> str:

@@ -36,8 +36,16 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "WaitingForGpu",
-        "The plan fits, but pods wait for GPUs that others hold.",
+        "The plan fits, but pods wait for GPUs that others hold. A replica over several nodes is "
+        "made only when all its nodes are free at once.",
         "Free GPUs or add nodes of the named type; the pods start by themselves.",
+    ),
+    Reason(
+        "LeaderWorkerSetMissing",
+        "Only several nodes together hold the model (or the one that is preferred), and the "
+        "cluster has no LeaderWorkerSet (leaderworkerset.x-k8s.io/v1) to run such a replica.",
+        "Install the LeaderWorkerSet controller: the plan follows within seconds. Or take what the "
+        "message says would fit on one node.",
     ),
     Reason(
         "UnknownArchitecture",

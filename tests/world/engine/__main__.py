@@ -7,6 +7,7 @@ from ENGINE_STUB_VERSION.
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ from world.engine.checks import check
 from world.engine.config_error import ConfigError
 from world.engine.engine_logging import EngineLog
 from world.engine.flags import parse
-from world.engine.giving_up import died, refused_by_config, refused_by_core
+from world.engine.giving_up import died, refused_by_config, refused_by_core, refused_by_worker
+from world.engine.group import Follower, Leader, node_count
 from world.engine.metrics import Load
 from world.engine.refused import Refused
 from world.engine.scenario import Device, Scenario, read_device
@@ -71,12 +73,6 @@ def _run(given: dict[str, Any], version: Version, log: EngineLog) -> int:
         log.raw(tracebacks.of_config(f"{kind}: {error}"))
         return 1
     _announce(log, settings, checkpoint)
-    if given.get("headless"):  # a follower of another pod: it serves nothing
-        ends = {signal.SIGTERM, signal.SIGINT}
-        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        log.say("entrypoints.cli.serve:198", "Launching vLLM headless multiproc executor")
-        signal.sigwait(ends)
-        return 0
     start = Start(
         log=log,
         settings=settings,
@@ -85,13 +81,35 @@ def _run(given: dict[str, Any], version: Version, log: EngineLog) -> int:
         scenario=scenario,
         given=given,
     )
+    if given.get("headless"):  # a follower of another pod: it serves nothing
+        return _follow(start)
     return _serve(start)
+
+
+def _follow(start: Start) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    start.log.say("entrypoints.cli.serve:198", "Launching vLLM headless multiproc executor")
+    follower = Follower(start.given, start.scenario.join_seconds)
+    try:
+        start.follow(follower)
+        crash_after = start.scenario.crash_after_seconds
+        began = time.monotonic()
+        follower.stay(lambda: crash_after is not None and time.monotonic() - began > crash_after)
+    except Refused as refusal:
+        follower.say(failed=True)
+        refused_by_worker(start.log, refusal)
+        return 1
+    return died(start.log, "crash", start.scenario, start.device)
 
 
 def _serve(start: Start) -> int:
     log, scenario = start.log, start.scenario
+    leader = None
+    if node_count(start.given) > 1:
+        leader = Leader(start.given, scenario.join_seconds)
     try:
-        started = start.run()
+        started = start.run(leader)
     except Refused as refusal:
         refused_by_core(log, refusal, start.settings)
         return 1

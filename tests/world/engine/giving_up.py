@@ -5,6 +5,7 @@ import os
 from world.engine import tracebacks
 from world.engine.config_error import ConfigError
 from world.engine.engine_logging import EngineLog
+from world.engine.group import LOST
 from world.engine.refused import Refused
 from world.engine.scenario import Device, Scenario
 from world.engine.settings import Settings
@@ -46,6 +47,18 @@ def refused_by_core(log: EngineLog, refusal: Refused, settings: Settings) -> Non
     log.raw(tracebacks.of_front())
 
 
+def refused_by_worker(log: EngineLog, refusal: Refused) -> None:
+    """A node without a core: only its workers have anything to say."""
+    log.speak_as("Worker_TP0", os.getpid() + 2)
+    log.complain(
+        "v1.executor.multiproc_executor:872",
+        "WorkerProc failed to start.",
+        tracebacks.of_worker(refusal.phase, str(refusal)),
+    )
+    log.speak_as("APIServer")
+    log.raw(tracebacks.of_front())
+
+
 def died(log: EngineLog, death: str, scenario: Scenario, device: Device) -> int:
     """A death while serving; the exit code, or a signal to itself."""
     log.speak_as("EngineCore")
@@ -63,6 +76,12 @@ def died(log: EngineLog, death: str, scenario: Scenario, device: Device) -> int:
         log.raw(
             "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack "
             "trace (above) for the root cause."
+        )
+    if death == "lost":
+        log.complain(
+            "v1.engine.core:1221",
+            "EngineCore encountered a fatal error.",
+            tracebacks.of_core("run", LOST),
         )
     if scenario.exit_code < 0:
         os.kill(os.getpid(), -scenario.exit_code)

@@ -42,6 +42,7 @@ class Scenario:
     oom_in: str | None = None  # one of PHASES, whatever the figures say
     says: str | None = None  # the core's last words, whatever the figures say
     start_delay_seconds: float = 0.3
+    join_seconds: float = 60.0  # how long a leader waits for its followers, and they for it
     hang_in: str | None = None  # a phase that never ends: "load"
     crash_after_seconds: float | None = None  # once it serves
     exit_code: int = 1  # of that crash; negative: killed by that signal

@@ -40,6 +40,11 @@ class EngineServer(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.keys = _api_keys(started)
 
+    def lose_rank(self) -> None:
+        """A node of the group is gone: the engine cannot go on without it."""
+        self.death = "lost"
+        self.ended.set()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hangs up is no error of the engine."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -170,14 +175,14 @@ class EngineHandler(BaseHTTPRequestHandler):
             return
         with self.server.lock:
             self.server.load.running += 1
+            if self.server.dies_of_load and self.server.load.running > 1:
+                self.server.death = "oom"
+                self.server.ended.set()
         try:
             self._answer(body, chat=chat, prompt_tokens=prompt_tokens)
         finally:
             with self.server.lock:
                 self.server.load.running -= 1
-            if self.server.dies_of_load and self.server.load.running > 1:
-                self.server.death = "oom"
-                self.server.ended.set()
                 self.server.load.requests += 1
                 self.server.load.prompt_tokens += prompt_tokens
                 self.server.load.generated_tokens += len(ANSWER)

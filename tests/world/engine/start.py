@@ -14,6 +14,7 @@ from world.engine.cache import Cache, cache
 from world.engine.checkpoint import Checkpoint
 from world.engine.compile_cache import CompileCache
 from world.engine.engine_logging import EngineLog
+from world.engine.group import Follower, Leader, node_count, node_rank, own_stages
 from world.engine.memory import Memory, memory
 from world.engine.planner import Plan
 from world.engine.planning import bytes_of_blocks, planned_cache
@@ -32,8 +33,8 @@ class Started:
     cache_bytes: int
     cache: Cache
     given: Mapping[str, Any]
-    is_short: bool = False  # of memory, once it works
     left_bytes: int = 0  # of the device, beside all that a start takes
+    is_short: bool = False  # of memory, once it works
 
 
 @dataclass(kw_only=True)
@@ -47,9 +48,11 @@ class Start:
     scenario: Scenario
     given: Mapping[str, Any]
 
-    def run(self) -> Started:
+    def run(self, leader: Leader | None = None) -> Started:
         """All phases; Refused from the first that fails."""
         settings, config = self.settings, self.checkpoint.config
+        if leader is not None:
+            leader.wait_joined()
         compiled = CompileCache(settings)
         figures = memory(
             settings, config, self.device, self.scenario, compiled_before=compiled.is_warm
@@ -59,19 +62,23 @@ class Start:
         if self.scenario.says:
             raise Refused("load", self.scenario.says)
         weights = self._load(figures)
-        self._profile(figures, max(weights))
+        self._profile(figures, self._own(weights))
         compiled.keep()
         available = [self._available(figures, held) for held in weights]
         self.log.say(
             "v1.worker.gpu_worker:461",
             f"Available KV cache memory: {wording.gib(available[0])} GiB",
         )
+        if leader is not None:
+            available = leader.least(available)
         self._speak_as_core()
         kept = cache(settings, config, self.device, self.given)
         planned = planned_cache(self.log, settings, kept, available, self.given)
         cache_bytes = bytes_of_blocks(planned)
         self._speak_as_worker()
-        used = self._capture(figures, max(weights), cache_bytes)
+        used = self._capture(figures, self._own(weights), cache_bytes)
+        if leader is not None:
+            leader.finish(cache_bytes)
         self._speak_as_core()
         self.log.say(
             "v1.engine.core:312",
@@ -85,14 +92,34 @@ class Start:
             cache_bytes=cache_bytes,
             cache=kept,
             given=self.given,
+            left_bytes=figures.free - used,
             is_short=self._is_short("run", figures, used),
         )
 
+    def follow(self, follower: Follower) -> None:
+        """The phases of a node that serves nothing; Refused from the first that fails."""
+        follower.join()
+        figures = memory(self.settings, self.checkpoint.config, self.device, self.scenario)
+        self._speak_as_worker()
+        self._check_free_memory(figures)
+        weights = self._load(figures)
+        self._profile(figures, self._own(weights))
+        follower.say(available=[self._available(figures, held) for held in weights])
+        self._capture(figures, self._own(weights), follower.wait_for_cache())
+        follower.say(done=True)
+
+    def _own(self, weights: list[int]) -> int:
+        """What the fullest rank of this node holds."""
+        nodes, rank = node_count(self.given), node_rank(self.given)
+        return max(weights[stage] for stage in own_stages(len(weights), nodes, rank))
+
     def _speak_as_worker(self) -> None:
         if self.settings.tensor * self.settings.pipeline > 1:
-            stage = "PP0_" if self.settings.pipeline > 1 else ""
+            first = own_stages(
+                self.settings.pipeline, node_count(self.given), node_rank(self.given)
+            ).start
+            stage = f"PP{first}_" if self.settings.pipeline > 1 else ""
             self.log.speak_as(f"Worker_{stage}TP0")
-            left_bytes=figures.free - used,
         else:
             self._speak_as_core()
 
@@ -129,7 +156,7 @@ class Start:
             held = [int(self.scenario.weights_gib * GIB)] * settings.pipeline
         else:
             held = weight_bytes(self.checkpoint, ranks)
-        peak = max(held) + int(self.scenario.load_peak_gib * GIB)
+        peak = self._own(held) + int(self.scenario.load_peak_gib * GIB)
         self._need_room("load", figures, used=0, wanted=peak)
         self.log.say(
             "v1.worker.gpu.model_runner:262",

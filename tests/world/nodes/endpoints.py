@@ -82,7 +82,7 @@ class Services:
     def locate(self, host: str, port: int) -> tuple[str, int]:
         """The address to dial for a host as a pod knows it; foreign hosts are themselves."""
         with self._lock:
-            name = service_name(host)
+            name = service_name(host) or self._by_search_path(host)
             if name is not None:
                 hostname, service, namespace = name
                 return self._pick((namespace, service), port, hostname)
@@ -90,6 +90,11 @@ class Services:
                 if body["spec"].get("clusterIP") == host:
                     return self._pick(key, port, "")
         return loopback(host), port
+
+    def _by_search_path(self, host: str) -> tuple[str, str, str] | None:
+        """What a pod's resolver makes of a short name: there is such a Service below `svc`."""
+        name = service_name(f"{host}.svc")
+        return name if name is not None and (name[2], name[1]) in self._services else None
 
     def _pick(self, key: Key, port: int, hostname: str) -> tuple[str, int]:
         namespace, name = key
