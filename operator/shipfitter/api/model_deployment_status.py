@@ -135,6 +135,8 @@ class VariantStatus(ApiModel):
     """Engine settings that are not usual, by name; each value as JSON."""
     allocation: Word | None = None
     placement: PoolStatus | None = None
+    decided_at: Timestamp | None = None
+    """When these figures were decided, where that was not with the plan."""
 
 
 class AlternativeStatus(ApiModel):

@@ -111,13 +111,20 @@ def at_length(intent: Intent, sizing: Sizing, length: int, *, point: bool) -> Si
     """The same GPUs for requests of just this length, which is no longer than they would hold."""
     if sizing.max_model_len == length:
         return sizing
+    shorter = anew(intent, sizing, length, point=point)
+    limit = "the length that all replicas share"
+    return replace(shorter, limited_by=limit) if shorter else None
+
+
+def anew(intent: Intent, sizing: Sizing, length: int, *, point: bool) -> Sizing | None:
+    """The same GPUs sized again, for requests of just this length; None where it does not fit."""
     wish = replace(intent, max_model_len=Wanted(length, length))
     offered = group_candidates if sizing.settings.layout.nodes > 1 else candidates
     found = [
-        shorter
+        fit
         for candidate in offered(wish, sizing.pool, sizing.model, sizing.gpus_per_replica)
         if candidate.settings.kv_cache_dtype == sizing.settings.kv_cache_dtype
-        if (shorter := size(candidate, wish, point=point)) and shorter.max_model_len == length
+        if (fit := size(candidate, wish, point=point)) and fit.max_model_len == length
     ]
     if not found:
         return None
@@ -125,6 +132,4 @@ def at_length(intent: Intent, sizing: Sizing, length: int, *, point: bool) -> Si
     reached = (length >= goals.preferred_len) + (
         not goals.seqs_stated or found[0].max_num_seqs >= goals.preferred_seqs
     )
-    return replace(
-        found[0], preferred_reached=reached, limited_by="the length that all replicas share"
-    )
+    return replace(found[0], preferred_reached=reached)

@@ -7,6 +7,8 @@ from shipfitter.core.candidate import Sizing
 from shipfitter.core.inventory import Pool
 from shipfitter.core.quota import GpuQuota, tightest
 
+NO_LIMIT = 1 << 31
+
 
 class Room:
     """What is left on pools and under quotas; the deployment's own GPUs count as free."""
@@ -33,14 +35,16 @@ class Room:
         if pool is None:
             return 0
         fit = pool.replicas_that_fit(layout.gpus_per_node, nodes=layout.nodes)
-        left = max(0, fit - self._replicas[pool.name])
-        allowed = self._allowed.get(pool.resource_name)
-        return left if allowed is None else min(left, max(0, allowed) // sizing.gpus_per_replica)
+        return min(max(0, fit - self._replicas[pool.name]), self.allowed(sizing))
+
+    def allowed(self, sizing: Sizing) -> int:
+        """Replicas of this sizing that quotas allow beside those that were handed out."""
+        allowed = self._allowed.get(sizing.pool.resource_name)
+        return NO_LIMIT if allowed is None else max(0, allowed) // sizing.gpus_per_replica
 
     def take(self, sizing: Sizing, replicas: int) -> None:
         """These replicas have a place, or hold one already."""
-        name = sizing.pool.name
-        self._replicas[name] += replicas
-        resource = self._pools[name].resource_name if name in self._pools else ""
+        self._replicas[sizing.pool.name] += replicas
+        resource = sizing.pool.resource_name
         if resource in self._allowed:
             self._allowed[resource] -= replicas * sizing.gpus_per_replica

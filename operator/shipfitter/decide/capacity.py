@@ -1,12 +1,13 @@
 """Which nodes count for one deployment, with its own GPUs counted as free."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from shipfitter.api.model_deployment import Allocation, ModelDeployment
 from shipfitter.core.expected import expected_pools
 from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
+from shipfitter.core.plan import VariantPlan
 from shipfitter.decide.world import LivePod, World
 
 # Taints that say "GPU node"; every rendered pod tolerates them.
@@ -83,6 +84,15 @@ def _tolerated(resource: ModelDeployment, taint: Taint) -> bool:
         and (t.operator == "Exists" or t.value == taint.value)
         and (not t.effect or t.effect == taint.effect)
         for t in resource.spec.placement.tolerations
+    )
+
+
+def held_by_pool(variants: Mapping[str, VariantPlan], replicas: Iterable[LivePod]) -> Counter[str]:
+    """How many replicas of a plan have GPUs, by pool; `variants` by name."""
+    return Counter(
+        variants[pod.variant].sizing.pool.name
+        for pod in replicas
+        if pod.variant in variants and pod.node and pod.gpus and not pod.terminating
     )
 
 

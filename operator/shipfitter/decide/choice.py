@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shipfitter.core.intent import Intent
+from shipfitter.core.intent import Intent, Verdict
 from shipfitter.core.inventory import CapacitySource, Pool
-from shipfitter.core.plan import NoFit, Plan, Sizing, VariantPlan, solve
-from shipfitter.core.sizing import holds
-from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, changes, gain, start
+from shipfitter.core.plan import NoFit, Plan, solve
+from shipfitter.core.resplit import NOBODY, moved, placed, rescaled
+from shipfitter.decide.keeping import at_rest, beside, off_lost_pools, standing
+from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, plan_percent, start
+from shipfitter.decide.words import added, differences, sentence
 from shipfitter.status.conditions import Condition, find, seconds_of
 
 
@@ -27,7 +29,7 @@ class Choice:
     """The plan to realise (None: nothing is created) and what was said about it."""
 
     plan: Plan | None
-    adopted: bool  # the plan is new: write it whole
+    adopted: bool  # the plan was made anew; variants that stay in it are not written again
     planned: Condition
     drifted: Condition
     reason: str = ""  # why the plan changed
@@ -43,26 +45,28 @@ def choose(
     prior_conditions: tuple[Mapping[str, Any], ...],
     now_seconds: float,
     stranded: bool = False,
+    held: Mapping[str, int] = NOBODY,
 ) -> Choice:
     """Keep what still works unless the gain is worth it; never give up what runs for nothing.
 
     `stranded`: nothing runs, for its pods find no GPU: any plan that could start now is a gain.
+    `held`: replicas that have GPUs, by pool.
     """
     fresh = solve(intent, pools)
     if kept is None:
         return _first(fresh)
-    waiting = _Waiting(prior_conditions, now_seconds)
-    standing = _standing(kept, pools)
-    if standing is None:
-        return _broken(kept, fresh, resizing, waiting)
-    if isinstance(fresh, NoFit):
-        return _keep(standing, _holds())
-    running, wish = standing.variants[0].sizing, fresh.variants[0].sizing
-    if stranded and running.pool.name != wish.pool.name:
-        return _weigh(standing, fresh, start(running, wish), resizing, waiting)
-    if not changes(running, wish):
-        return _keep(standing, _holds())
-    return _weigh(standing, fresh, gain(intent, running, wish), resizing, waiting)
+    variants, lost = standing(kept, pools)
+    scaled = replace(kept, variants=rescaled(intent, pools, variants, held))
+    scales = Scales(intent, pools, resizing, _Waiting(prior_conditions, now_seconds), held)
+    if len(lost) == len(variants):
+        chosen = scales.broken(scaled, fresh)
+    elif lost:
+        chosen = scales.partly_broken(scaled)
+    else:
+        chosen = scales.compared(scaled, fresh, stranded=stranded)
+    if not chosen.adopted and any(not variant.decided_at for variant in scaled.variants):
+        return replace(chosen, reason=added(scaled))
+    return chosen
 
 
 def _first(fresh: Plan | NoFit) -> Choice:
@@ -76,19 +80,6 @@ def _first(fresh: Plan | NoFit) -> Choice:
     return Choice(
         plan=fresh, adopted=True, planned=_planned(fresh), drifted=_holds(), reason="Decided"
     )
-
-
-def _standing(kept: Plan, pools: tuple[Pool, ...]) -> Plan | None:
-    """The kept plan on its pools as they are now; None when one is gone or too small."""
-    by_name = {pool.name: pool for pool in pools}
-    variants = []
-    for variant in kept.variants:
-        pool = by_name.get(variant.sizing.pool.name)
-        sizing = holds(variant.sizing, pool) if pool else None
-        if sizing is None:
-            return None
-        variants.append(replace(variant, sizing=sizing))
-    return replace(kept, variants=tuple(variants))
 
 
 def _holds() -> Condition:
@@ -117,61 +108,99 @@ class _Waiting:
         if before is None or before.get("status") != "True" or before.get("reason") != reason:
             return patience_seconds
         since = seconds_of(str(before["lastTransitionTime"]))
-        left = since + patience_seconds - self.now_seconds
-        return max(0.0, min(patience_seconds, left))  # a clock may have been put back
+        return max(0.0, since + patience_seconds - self.now_seconds)
 
 
-def _broken(kept: Plan, fresh: Plan | NoFit, resizing: Resizing, waiting: _Waiting) -> Choice:
-    """The kept plan's pool is gone or too small: wait a little, then take what fits."""
-    pool = kept.variants[0].sizing.pool
-    gone = f"no {pool.product} of pool {pool.name} can carry the running plan now"
-    drifted = Condition("Drifted", True, "PlanNoLongerFits", gone)
-    left = waiting.left("PlanNoLongerFits", resizing.settle_seconds)
-    if isinstance(fresh, NoFit):
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """The running plan against others, under the cluster and the settings of now."""
+
+    intent: Intent
+    pools: tuple[Pool, ...]
+    resizing: Resizing
+    waiting: _Waiting
+    held: Mapping[str, int]
+
+    def seats(self, plan: Plan) -> tuple[int, ...]:
+        """Of each variant's replicas those that have GPUs or find some."""
+        return placed(self.intent, self.pools, plan.variants, self.held)
+
+    def broken(self, kept: Plan, fresh: Plan | NoFit) -> Choice:
+        """The kept plan's pools are gone or too small: wait a little, then take what fits."""
+        pool = kept.variants[0].sizing.pool
+        gone = f"no {pool.product} of pool {pool.name} can carry the running plan now"
+        if not isinstance(fresh, NoFit):
+            return self._after(gone, kept, fresh, differences(kept, fresh) or "the same figures")
         return Choice(
             plan=kept,
             adopted=False,
             planned=Condition(
                 "Planned", False, fresh.reason, f"{gone}; running pods are kept. {fresh}"
             ),
-            drifted=drifted,
+            drifted=Condition("Drifted", True, "PlanNoLongerFits", gone),
         )
-    if resizing.mode != "Automatic":
-        offer = f"{gone}; {changes(kept.variants[0].sizing, fresh.variants[0].sizing)} would fit"
-        return _keep(kept, replace(drifted, message=offer))
-    if left > 0:
-        return _keep(kept, drifted, look_again=left)
-    what = changes(kept.variants[0].sizing, fresh.variants[0].sizing) or "the same figures"
-    return Choice(
-        plan=fresh,
-        adopted=True,
-        planned=_planned(fresh),
-        drifted=_holds(),
-        reason=f"{what}: {gone}",
-    )
+
+    def partly_broken(self, kept: Plan) -> Choice:
+        """Some of the plan's pools are gone: their replicas go to the others, none for nothing."""
+        _, lost = standing(kept, self.pools)
+        names = ", ".join(variant.sizing.pool.name for variant in lost)
+        gone = f"pool {names} can carry its part of the running plan no more"
+        after = replace(kept, variants=off_lost_pools(self.intent, self.pools, kept, self.held))
+        what = differences(kept, after)
+        if not what:
+            return _keep(kept, Condition("Drifted", True, "PlanNoLongerFits", gone))
+        return self._after(gone, kept, after, what)
+
+    def _after(self, gone: str, kept: Plan, fresh: Plan, what: str) -> Choice:
+        """The plan that follows one that holds no more, once that has lasted."""
+        drifted = Condition("Drifted", True, "PlanNoLongerFits", gone)
+        if self.resizing.mode != "Automatic":
+            return _keep(kept, replace(drifted, message=f"{gone}; {what} would fit"))
+        left = self.waiting.left("PlanNoLongerFits", self.resizing.settle_seconds)
+        if left > 0:
+            return _keep(kept, drifted, look_again=left)
+        return _adopt(fresh, f"{what}: {gone}")
+
+    def compared(self, kept: Plan, fresh: Plan | NoFit, *, stranded: bool) -> Choice:
+        """All of the plan stands: what could be better is weighed."""
+        better = moved(self.intent, self.pools, kept.variants, self.held)
+        if better is not None:
+            wish = replace(kept, variants=better)
+            starts = Gain(PREFERRED_MODEL_PERCENT, differences(kept, wish), starts=True)
+            return self._weigh(kept, wish, starts)
+        if isinstance(fresh, NoFit):
+            return _keep(kept, _holds())
+        running, first = kept.variants[0].sizing, fresh.variants[0].sizing
+        if stranded and running.pool.name != first.pool.name:
+            return self._weigh(kept, fresh, start(running, first))
+        wish = beside(self.intent, kept, fresh, self.resizing.minimum_gain_percent)
+        if at_rest(kept, wish):
+            return _keep(kept, _holds())
+        percent = plan_percent(self.intent, kept, self.seats(kept), wish, self.seats(wish))
+        return self._weigh(kept, wish, Gain(percent, differences(kept, wish)))
+
+    def _weigh(self, kept: Plan, fresh: Plan, offered: Gain) -> Choice:
+        """Both would work: take the fresh one only for a gain that lasts and free GPUs."""
+        source = fresh.variants[0].sizing.pool.source
+        awaited = offered.starts and source is CapacitySource.EXPECTED
+        least = min(self.intent.replicas, max(1, sum(self.seats(kept))))
+        room = awaited or sum(self.seats(fresh)) >= least
+        enough = offered.percent >= max(self.resizing.minimum_gain_percent, 1e-9)
+        if not (room and enough) or self.resizing.mode == "Off":
+            return _keep(kept, _holds())
+        message = f"{offered.sentence} would bring {_brings(offered)}"
+        if self.resizing.mode == "Recommend":
+            return _keep(kept, Condition("Drifted", True, "ResizeRecommended", message))
+        left = self.waiting.left("ResizePending", self.resizing.stabilization_seconds)
+        if left > 0:
+            pending = Condition("Drifted", True, "ResizePending", message)
+            return _keep(kept, pending, look_again=left)
+        return _adopt(fresh, f"{offered.sentence}: {_brings(offered)}")
 
 
-def _weigh(kept: Plan, fresh: Plan, offered: Gain, resizing: Resizing, waiting: _Waiting) -> Choice:
-    """Both would work: take the fresh one only for a gain that lasts and GPUs that are free."""
-    wish: VariantPlan = fresh.variants[0]
-    awaited = offered.starts and wish.sizing.pool.source is CapacitySource.EXPECTED
-    room = awaited or wish.sizing.replicas_now >= wish.replicas
-    enough = offered.percent >= max(resizing.minimum_gain_percent, 1e-9)
-    if not (room and enough) or resizing.mode == "Off":
-        return _keep(kept, _holds())
-    message = f"{offered.sentence} would bring {_brings(offered)}"
-    if resizing.mode == "Recommend":
-        return _keep(kept, Condition("Drifted", True, "ResizeRecommended", message))
-    left = waiting.left("ResizePending", resizing.stabilization_seconds)
-    if left > 0:
-        pending = Condition("Drifted", True, "ResizePending", message)
-        return _keep(kept, pending, look_again=left)
+def _adopt(fresh: Plan, reason: str) -> Choice:
     return Choice(
-        plan=fresh,
-        adopted=True,
-        planned=_planned(fresh),
-        drifted=_holds(),
-        reason=f"{offered.sentence}: {_brings(offered)}",
+        plan=fresh, adopted=True, planned=_planned(fresh), drifted=_holds(), reason=reason
     )
 
 
@@ -188,18 +217,6 @@ def _brings(offered: Gain) -> str:
 
 
 def _planned(plan: Plan) -> Condition:
-    sizing = plan.variants[0].sizing
-    return Condition("Planned", True, _verdict_reason(sizing), sentence(plan))
-
-
-def _verdict_reason(sizing: Sizing) -> str:
-    return str(sizing.verdict)
-
-
-def sentence(plan: Plan) -> str:
-    """What was planned and why, in one sentence with its figures."""
-    sizing = plan.variants[0].sizing
-    return (
-        f"max_model_len {sizing.max_model_len}, max_num_seqs {sizing.max_num_seqs} on {plan.why}; "
-        f"limited by {sizing.limited_by}"
-    )
+    unsure = any(v.sizing.verdict is Verdict.BORDERLINE for v in plan.variants)
+    verdict = Verdict.BORDERLINE if unsure else plan.variants[0].sizing.verdict
+    return Condition("Planned", True, str(verdict), sentence(plan))

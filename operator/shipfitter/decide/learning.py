@@ -11,11 +11,12 @@ from shipfitter.core.budget import budget
 from shipfitter.core.calibrate import CalibrationKey, Learning, fold, key_for
 from shipfitter.core.candidate import Candidate, Sizing
 from shipfitter.core.intent import Intent
-from shipfitter.core.kvcache import cache_layout
+from shipfitter.core.kvcache import CacheLayout, cache_layout
+from shipfitter.core.plan import VariantPlan
 from shipfitter.decide.world import CalibrationUpdate, World
 from shipfitter.render.workload import template_of
 from shipfitter.status.conditions import Condition, seconds_of, timestamp
-from shipfitter.status.pods import LivePod
+from shipfitter.status.pods import LivePod, ObservedEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,46 @@ class Lesson:
     observed: tuple[Mapping[str, Any], ...] = ()
     updates: tuple[CalibrationUpdate, ...] = ()
     condition: Condition | None = None
+
+
+def learnt_from(
+    resource: ModelDeployment,
+    intent: Intent,
+    variants: Mapping[str, VariantPlan],
+    *,
+    stored: tuple[Mapping[str, Any], ...],
+    world: World,
+) -> Lesson:
+    """What the engines of every variant teach; figures that were just decided have none yet."""
+    whole = Lesson()
+    for name, variant in variants.items():
+        if not variant.decided_at:
+            continue
+        lesson = learn(
+            resource,
+            intent,
+            variant.sizing,
+            name,
+            decided_at=variant.decided_at,
+            stored=stored,
+            world=world,
+        )
+        # Two pools may share a key: the second adds to what the first has just taught.
+        taught = {update.key: update.learning for update in lesson.updates}
+        world = replace(world, learnt={**world.learnt, **taught})
+        whole = Lesson(
+            observed=(*whole.observed, *lesson.observed),
+            updates=(*whole.updates, *lesson.updates),
+            condition=_worse(whole.condition, lesson.condition),
+        )
+    return whole
+
+
+def _worse(one: Condition | None, other: Condition | None) -> Condition | None:
+    """Of two variants' comparisons both are told, the first one's first."""
+    if one is None or other is None:
+        return one or other
+    return replace(one, message=f"{one.message}; {other.message}")
 
 
 def learn(
@@ -64,7 +105,7 @@ def learn(
     stages = budget(sizing.model.facts, raw, candidate.gpu)
     layout = cache_layout(sizing.model.facts, raw, candidate.gpu)
     stage = min(range(len(stages)), key=lambda n: stages[n].kv_cache_bytes.point)
-    had_bytes = pod.observed.num_gpu_blocks * layout.bytes_per_block[stage]
+    had_bytes = round(_blocks(pod.observed, layout) * layout.bytes_per_block[stage])
     planned_bytes = sizing.num_gpu_blocks * layout.bytes_per_block[stage]
     at_seconds = max(world.now_seconds, seconds_of(decided_at))  # a clock may have been put back
     entry = _entry(pod, variant, (had_bytes / max(1, planned_bytes) - 1) * 100, at_seconds)
@@ -76,6 +117,14 @@ def learn(
     )
     update = CalibrationUpdate(key=key, learning=learning, variant=variant)
     return Lesson(observed=(entry,), updates=(update,), condition=_condition(entry))
+
+
+def _blocks(observed: ObservedEngine, layout: CacheLayout) -> float:
+    """Its blocks as blocks of the planned size: attention backends may choose another one."""
+    plain = layout.num_groups == 1 and layout.has_attention and not layout.has_state
+    if not plain or not observed.block_size:
+        return observed.num_gpu_blocks
+    return observed.num_gpu_blocks * observed.block_size / layout.block_size
 
 
 def _entry(pod: LivePod, variant: str, error_percent: float, at_seconds: float) -> dict[str, Any]:

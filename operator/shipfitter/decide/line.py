@@ -11,18 +11,19 @@ from shipfitter.core.engines import EngineVersion
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
-from shipfitter.decide.capacity import elsewhere, pools_for, stranded
+from shipfitter.decide.capacity import elsewhere, held_by_pool, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.deletion_cost import deletion_costs
 from shipfitter.decide.doubts import doubts
-from shipfitter.decide.groups import grouped, with_groups, words_of_gone
-from shipfitter.decide.learning import Lesson, learn, learnt_of
+from shipfitter.decide.groups import grouped, with_groups
+from shipfitter.decide.hearing import after_refusals, named
+from shipfitter.decide.learning import learnt_from, learnt_of
 from shipfitter.decide.notices import notices
 from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
-from shipfitter.decide.recovery import Recovery, answered, heard, told
+from shipfitter.decide.recovery import Recovery
 from shipfitter.decide.report import Report, status_of
-from shipfitter.decide.verify import Rollout, Verification, under_load, verified
+from shipfitter.decide.verify import Rollout, Verification, verified
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
 from shipfitter.errors import (
@@ -32,8 +33,7 @@ from shipfitter.errors import (
     UserError,
 )
 from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
-from shipfitter.render.workload import template_of
-from shipfitter.status.conditions import Condition, timestamp
+from shipfitter.status.conditions import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +142,27 @@ def _decided(case: Case) -> Outcome:
         prior_conditions=prior.conditions,
         now_seconds=world.now_seconds,
         stranded=stranded(world.pods),
+        held=held_by_pool(named(resource, kept), world.replicas) if kept else {},
     )
     choice = grouped(choice, kept, intent, pools)
-    choice, recovery = _after_refusals(case, choice, recovery, intent, pools)
+    choice, recovery = after_refusals(
+        resource,
+        choice,
+        recovery,
+        intent=intent,
+        pools=pools,
+        prior=prior,
+        world=world,
+        models=dict(models),
+    )
     written = manifests(resource, world, prior, choice, inputs=inputs, image=engine.image)
-    lesson = _lesson(case, choice, intent, written)
+    lesson = learnt_from(
+        resource,
+        intent,
+        named(resource, choice.plan) if choice.plan else {},
+        stored=tuple(prior.status.get("observed") or ()),
+        world=world,
+    )
     verification = _verification(case, choice, intent, written)
     chosen = choice.plan.variants[0].sizing.model if choice.plan else None
     report = Report(
@@ -166,7 +182,7 @@ def _decided(case: Case) -> Outcome:
         uri=chosen.uri if chosen else models[0][0],
         engine_image=engine.image,
         engine_version=str(engine.version),
-        variant=written.variant,
+        variants=written.variants,
         rolling=written.rolling,
         recovery=recovery.record(),
         observed=lesson.observed,
@@ -195,49 +211,6 @@ def _soonest(*waits: float | None) -> float | None:
 def _deployments(world: World) -> tuple[str, ...]:
     """The variants whose pods go one by one."""
     return tuple(w.name for w in world.workloads if w.body.get("kind") == "Deployment")
-
-
-def _after_refusals(
-    case: Case, choice: Choice, recovery: Recovery, intent: Intent, pools: tuple[Pool, ...]
-) -> tuple[Choice, Recovery]:
-    """The choice once the engines of the running plan were heard."""
-    record = case.prior.plan
-    if choice.plan is None or choice.adopted or record is None:
-        return choice, recovery
-    variants = record.get("variants") or [{}]
-    name = str(variants[0].get("name"))
-    template = next((template_of(w.body) for w in case.world.workloads if w.name == name), "")
-    refusal = heard((*case.world.pods, *words_of_gone(case.world)), name, template)
-    refusal = under_load(refusal, case.world, record, case.prior.status.get("verify"))
-    if refusal is None:
-        return told(choice, recovery), recovery
-    if record.get("decidedAt") == timestamp(case.world.now_seconds):
-        # A plan is told from the one before by its time in whole seconds.
-        return replace(choice, look_again_seconds=1.0), recovery
-    return answered(
-        choice,
-        refusal,
-        recovery,
-        intent=intent,
-        pools=pools,
-        last_good=read_plan(case.prior.status.get("lastGoodPlan"), dict(case.models)),
-        now_seconds=case.world.now_seconds,
-    )
-
-
-def _lesson(case: Case, choice: Choice, intent: Intent, written: Written) -> Lesson:
-    """What running engines teach; a plan that was just made has none yet."""
-    if choice.plan is None or choice.adopted or written.record is None:
-        return Lesson()
-    return learn(
-        case.resource,
-        intent,
-        choice.plan.variants[0].sizing,
-        written.variant,
-        decided_at=str(written.record.get("decidedAt", "")),
-        stored=tuple(case.prior.status.get("observed") or ()),
-        world=case.world,
-    )
 
 
 def _verification(case: Case, choice: Choice, intent: Intent, written: Written) -> Verification:

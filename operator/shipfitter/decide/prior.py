@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shipfitter.decide.record import decided_at
+from shipfitter.decide.rollout import spec_replicas
 from shipfitter.decide.world import LiveWorkload
 
 PLAN_ANNOTATION = "shipfitter.dev/plan"
@@ -46,17 +48,32 @@ def annotations(workload: LiveWorkload) -> Mapping[str, str]:
 
 
 def _annotated(workloads: tuple[LiveWorkload, ...]) -> Mapping[str, Any] | None:
-    """The record on the newest workload that carries one; a damaged record counts as none."""
-    newest = sorted(
-        workloads,
-        key=lambda w: str(w.body.get("metadata", {}).get("creationTimestamp", "")),
-        reverse=True,
-    )
-    for workload in newest:
-        try:
-            record = json.loads(annotations(workload).get(PLAN_ANNOTATION, ""))
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            return record
-    return None
+    """The latest decision that a workload carries; a damaged record counts as none.
+
+    Variants that came later than the first are in their own workload's record; those without a
+    workload are gone. How many replicas each has, the workloads know best.
+    """
+    live = {workload.name: spec_replicas(workload) for workload in workloads}
+    records = [record for workload in workloads if (record := _record(workload)) is not None]
+    latest = max(records, key=_latest, default=None)
+    if latest is None:
+        return None
+    variants = [
+        {**variant, "replicas": live[variant["name"]]}
+        for variant in latest["variants"]
+        if variant.get("name") in live
+    ]
+    return {**latest, "variants": variants or latest["variants"]}
+
+
+def _record(workload: LiveWorkload) -> Mapping[str, Any] | None:
+    try:
+        record = json.loads(annotations(workload).get(PLAN_ANNOTATION, ""))
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and record.get("variants") else None
+
+
+def _latest(record: Mapping[str, Any]) -> tuple[str, int]:
+    times = [decided_at(record, variant) for variant in record["variants"]]
+    return max(times), len(times)

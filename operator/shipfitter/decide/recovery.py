@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.core.bounds import Bound, Limit, merged
-from shipfitter.core.candidate import Sizing
 from shipfitter.core.engine_log import EngineRefusal, read_last_words
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
-from shipfitter.core.plan import NoFit, Plan, solve
+from shipfitter.core.plan import NoFit, Plan, VariantPlan
 from shipfitter.core.step_down import steps_down
 from shipfitter.decide.choice import Choice
-from shipfitter.decide.resize import changes
+from shipfitter.decide.keeping import back_to, same_figures, stepped_down
+from shipfitter.decide.words import differences
 from shipfitter.status.conditions import Condition, seconds_of, timestamp
 from shipfitter.status.engine_words import spoken
 from shipfitter.status.pods import LivePod
@@ -107,26 +107,27 @@ def answered(
     refusal: EngineRefusal,
     recovery: Recovery,
     *,
+    concerned: VariantPlan,
     intent: Intent,
     pools: tuple[Pool, ...],
     last_good: Plan | None,
     now_seconds: float,
 ) -> tuple[Choice, Recovery]:
-    """The choice after a refusal of the running plan: a smaller one, the last good one, or none."""
+    """The choice after a refusal of one variant: a smaller one, the last good plan, or none."""
     plan = choice.plan
     if plan is None or not (refusal.is_memory or refusal.may_be_memory):
         return told(choice, recovery), recovery
     if recovery.exhausted:
-        return _given_up(choice, recovery, last_good)
+        return _given_up(choice, recovery, last_good, intent, pools)
     waiting = recovery.wait_seconds(now_seconds)
     if waiting > 0:
         return replace(told(choice, recovery), look_again_seconds=waiting), recovery
-    sizing = plan.variants[0].sizing
-    bounds, fresh, what = _smaller(refusal, sizing, recovery, intent, pools)
+    bounds, fresh, what = _smaller(refusal, plan, concerned, recovery, intent=intent, pools=pools)
     stepped = replace(recovery, last_error=spoken(refusal), bounds=bounds)
     if not isinstance(fresh, Plan):
         nothing = f"nothing smaller fits: {fresh}" if fresh else "what could be smaller is pinned"
-        return _given_up(choice, replace(stepped, last_step=nothing[:1024]), last_good)
+        stepped = replace(stepped, last_step=nothing[:1024])
+        return _given_up(choice, stepped, last_good, intent, pools)
     attempts = recovery.attempts + 1
     delay = DELAYS_SECONDS[min(attempts, MOST_ATTEMPTS - 1)]
     stepped = replace(
@@ -146,12 +147,15 @@ def answered(
 
 def _smaller(
     refusal: EngineRefusal,
-    sizing: Sizing,
+    plan: Plan,
+    concerned: VariantPlan,
     recovery: Recovery,
+    *,
     intent: Intent,
     pools: tuple[Pool, ...],
 ) -> tuple[tuple[Bound, ...], Plan | NoFit | None, str]:
     """The first step that changes something and leaves something: bounds, plan, what changed."""
+    sizing = concerned.sizing
     missing = max(
         (b.value for b in recovery.bounds
          if b.limit is Limit.MISSING_BYTES and b.pool == sizing.pool.name),
@@ -161,8 +165,8 @@ def _smaller(
     fresh: Plan | NoFit | None = None
     for step in steps:
         bounds = merged((*recovery.bounds, *step))
-        fresh = solve(replace(intent, bounds=bounds), pools)
-        if not isinstance(fresh, NoFit) and (what := changes(sizing, fresh.variants[0].sizing)):
+        fresh = stepped_down(replace(intent, bounds=bounds), pools, plan, concerned)
+        if not isinstance(fresh, NoFit) and (what := differences(plan, fresh)):
             return bounds, fresh, what
     # Bounds of steps that led nowhere would only mislead later plans.
     return recovery.bounds, fresh if isinstance(fresh, NoFit) else None, ""
@@ -179,7 +183,11 @@ def told(choice: Choice, recovery: Recovery) -> Choice:
 
 
 def _given_up(
-    choice: Choice, recovery: Recovery, last_good: Plan | None
+    choice: Choice,
+    recovery: Recovery,
+    last_good: Plan | None,
+    intent: Intent,
+    pools: tuple[Pool, ...],
 ) -> tuple[Choice, Recovery]:
     """Back to what served, if anything did and it is not what just failed."""
     said = f"the engine said: {recovery.last_error}"
@@ -190,11 +198,11 @@ def _given_up(
     )
     plan = choice.plan
     assert plan is not None
-    if last_good is None or not changes(plan.variants[0].sizing, last_good.variants[0].sizing):
+    if last_good is None or same_figures(plan, last_good):
         backed_off = Condition("Planned", False, "BackedOff", said)
         return replace(choice, planned=backed_off), recovery
     back = Choice(
-        plan=last_good,
+        plan=back_to(intent, pools, plan, last_good),
         adopted=True,
         planned=Condition("Planned", True, "RolledBack", said),
         drifted=choice.drifted,

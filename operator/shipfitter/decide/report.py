@@ -7,6 +7,7 @@ from typing import Any
 from shipfitter.core.engines import EngineVersion, derived_max_model_len
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.token_bytes import kv_bytes_per_token
+from shipfitter.decide.groups import words_of_gone
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.world import LivePod, World
 from shipfitter.errors import InspectingError
@@ -31,8 +32,8 @@ class Report:
     uri: str = ""
     engine_image: str = ""
     engine_version: str = ""
-    variant: str = ""
-    rolling: bool = False  # pods of the variant are not yet those of the plan
+    variants: tuple[str, ...] = ()  # that should serve
+    rolling: bool = False  # pods of theirs are not yet those of the plan
     recovery: Mapping[str, Any] | None = None
     observed: tuple[Mapping[str, Any], ...] = ()
     verify: Mapping[str, Any] | None = None
@@ -76,11 +77,11 @@ def status_of(report: Report) -> dict[str, Any]:
         "summary": summary(
             uri=uri, plan=report.plan_record, ready_replicas=ready_replicas, replicas=replicas
         ),
-        "replicas": len(serving),
+        "replicas": sum(pod.serves for pod in serving),
         "readyReplicas": ready_replicas,
         "selector": SELECTOR.format(name=_name(report.body)),
     }
-    served = ready_replicas >= replicas > 0 and _only(report.variant, serving)
+    served = ready_replicas >= replicas > 0 and _only(report.variants, serving)
     if planned and served and not report.rolling:  # else earlier pods serve, not this plan's
         status["lastGoodPlan"] = report.plan_record
     return status
@@ -90,8 +91,8 @@ def _name(body: Mapping[str, Any]) -> str:
     return str(body.get("metadata", {}).get("name", ""))
 
 
-def _only(variant: str, pods: tuple[LivePod, ...]) -> bool:
-    return bool(variant) and all(pod.variant == variant for pod in pods)
+def _only(variants: tuple[str, ...], pods: tuple[LivePod, ...]) -> bool:
+    return bool(variants) and all(pod.variant in variants for pod in pods)
 
 
 def _conditions(
@@ -99,7 +100,8 @@ def _conditions(
 ) -> list[Condition]:
     conditions = list(report.conditions)
     if planned:
-        current = [pod for pod in pods if pod.variant == report.variant or not report.variant]
+        current = [pod for pod in pods if pod.variant in report.variants or not report.variants]
+        current += words_of_gone(report.world)
         serving = [pod for pod in pods if pod.ready]
         shown = (
             serving
@@ -128,20 +130,30 @@ def _rollout(
     report: Report, pods: tuple[LivePod, ...], *, serves: bool, planned: bool
 ) -> Condition:
     """Whether the plan is on its way to the pods, and what is in its way while others serve."""
-    moving = report.rolling or (bool(report.variant) and not _only(report.variant, pods))
+    moving = report.rolling or (bool(report.variants) and not _only(report.variants, pods))
     if not planned or (serves and not moving):
         return Condition("Reconciling", False, "Settled")
-    fresh = [pod for pod in pods if pod.variant == report.variant and not pod.ready]
+    fresh = [pod for pod in pods if pod.variant in report.variants and not pod.ready]
     found = trouble(fresh, _gpus(report)) if serves else None
     if found is None:
         return Condition("Reconciling", True, "RollingOut")
     return Condition("Reconciling", True, found[0], f"earlier pods serve; {found[1]}")
 
 
-def _gpus(report: Report) -> str:
-    variants = (report.plan_record or {}).get("variants") or [{}]
-    first = variants[0]
-    return f"{first.get('gpusPerReplica')} × {first.get('gpuProduct')} in pool {first.get('pool')}"
+def _gpus(report: Report) -> dict[str, str]:
+    """What a pod of each variant waits for."""
+    variants = (report.plan_record or {}).get("variants") or ()
+    return {
+        str(
+            each.get("name")
+        ): f"{_each(each)} × {each.get('gpuProduct')} in pool {each.get('pool')}"
+        for each in variants
+    }
+
+
+def _each(variant: Mapping[str, Any]) -> int:
+    """GPUs of one pod."""
+    return int(variant.get("gpusPerReplica", 1)) // int(variant.get("nodesPerReplica", 1))
 
 
 def _model(uri: str, facts: ModelFacts, version: str) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """What a fresh plan would bring over the one that runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shipfitter.core.candidate import Sizing
 from shipfitter.core.goals import Goals
 from shipfitter.core.intent import Intent
+from shipfitter.core.plan import Plan
 
 PREFERRED_MODEL_PERCENT = 1e6  # an earlier model in the list outweighs any numbers
 
@@ -25,12 +27,47 @@ def gain(intent: Intent, running: Sizing, fresh: Sizing) -> Gain:
     length counts as much as doubled sequences, and what is beyond the preferred counts nothing.
     An earlier model in the list is worth any number.
     """
-    before, after = _value(intent, running), _value(intent, fresh)
-    percent = (after / before - 1) * 100 if before else PREFERRED_MODEL_PERCENT
+    return Gain(
+        _percent(intent, (running,), (1,), (fresh,), (1,)),
+        changes(running, fresh),
+    )
+
+
+def plan_percent(
+    intent: Intent, running: Plan, seats: Sequence[int], fresh: Plan, fresh_seats: Sequence[int]
+) -> float:
+    """The gain of a plan over another: the values of all replicas that have GPUs, together.
+
+    With no replica wanted, one of each counts, so that a plan stays worth having.
+    """
+    return _percent(
+        intent,
+        tuple(variant.sizing for variant in running.variants),
+        seats if intent.replicas else (1,) * len(running.variants),
+        tuple(variant.sizing for variant in fresh.variants),
+        fresh_seats if intent.replicas else (1,) * len(fresh.variants),
+    )
+
+
+def _percent(
+    intent: Intent,
+    running: Sequence[Sizing],
+    seats: Sequence[int],
+    fresh: Sequence[Sizing],
+    fresh_seats: Sequence[int],
+) -> float:
+    before, after = _sum(intent, running, seats), _sum(intent, fresh, fresh_seats)
+    start_percent = PREFERRED_MODEL_PERCENT if after else 0.0
+    percent = (after / before - 1) * 100 if before else start_percent
     uris = [model.uri for model in intent.models]
-    if running.model.uri in uris and uris.index(fresh.model.uri) < uris.index(running.model.uri):
+    old, new = running[0].model.uri, fresh[0].model.uri
+    if old in uris and uris.index(new) < uris.index(old):
         percent = max(percent, PREFERRED_MODEL_PERCENT)
-    return Gain(percent, changes(running, fresh))
+    return percent
+
+
+def _sum(intent: Intent, sizings: Sequence[Sizing], seats: Sequence[int]) -> float:
+    return sum(_value(intent, sizing) * count for sizing, count in zip(sizings, seats, strict=True))
 
 
 def start(waiting: Sizing, fresh: Sizing) -> Gain:

@@ -1,6 +1,5 @@
-"""Replicas of each variant while one takes over, and how a variant replaces its own pods."""
+"""How a variant replaces its own pods, and whether it has done so."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shipfitter.decide.world import LivePod, LiveWorkload
@@ -19,14 +18,6 @@ class Strategy:
 
 SURGE_FIRST = Strategy(max_surge=1, max_unavailable=0)
 ONE_BY_ONE = Strategy(max_surge=0, max_unavailable=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Takeover:
-    """What the variants should be scaled to now."""
-
-    replicas: Mapping[str, int]  # by variant name, the new one included
-    finished: tuple[LiveWorkload, ...] = ()  # old variants without wish or pods
 
 
 def spec_replicas(workload: LiveWorkload) -> int:
@@ -68,45 +59,3 @@ def strategy(
 def _waits_too_long(pod: LivePod, now_seconds: float) -> bool:
     since = pod.waiting_for_gpu_since
     return since is not None and now_seconds - since >= SURGE_PATIENCE_SECONDS
-
-
-def takeover(
-    wanted: str,
-    replicas: int,
-    workloads: tuple[LiveWorkload, ...],
-    pods: tuple[LivePod, ...],
-    *,
-    may_yield: bool,
-) -> Takeover:
-    """Move from old variants to the wanted one replica by replica.
-
-    An old replica goes when a new one is Ready. Never more pods are wanted than the replicas and a
-    quarter (at least one) on top. With `may_yield` (the new pod needs the GPU an old one holds)
-    one old replica goes first.
-    """
-    old = [workload for workload in workloads if workload.name != wanted]
-    old_pods = {w.name: [p for p in pods if p.variant == w.name] for w in old}
-    finished = tuple(w for w in old if spec_replicas(w) == 0 and not old_pods[w.name])
-    old = [workload for workload in old if workload not in finished]
-    live_old = sum(max(spec_replicas(w), len(old_pods[w.name])) for w in old)
-    new_pods = [pod for pod in pods if pod.variant == wanted and not pod.terminating]
-    ready = sum(pod.ready for pod in new_pods)
-    if not old:
-        return Takeover(replicas={wanted: replicas}, finished=finished)
-    surge = max(1, replicas // 4)
-    have = next((spec_replicas(w) for w in workloads if w.name == wanted), 0)
-    new = min(replicas, max(have, replicas + surge - live_old))
-    keep = max(0, replicas - ready)
-    if may_yield and ready < replicas:
-        keep = min(keep, max(0, replicas - ready - 1))
-        new = max(new, min(replicas, ready + 1))
-    targets = {wanted: new}
-    for workload in sorted(old, key=lambda w: (-_ready(old_pods[w.name]), w.name)):
-        share = min(spec_replicas(workload), keep)
-        targets[workload.name] = share
-        keep -= share
-    return Takeover(replicas=targets, finished=finished)
-
-
-def _ready(pods: list[LivePod]) -> int:
-    return sum(pod.ready for pod in pods)

@@ -62,6 +62,5 @@ def intent_of(
         tensor_parallel_size=int(pinned_tp) if pinned_tp else None,
         kv_cache_dtype=str(pins.get("kv_cache_dtype", gpus.kv_cache_dtype)),
         allow_shared=gpus.allow_shared,
-        may_spread=False,
         engine=engine,
     )

@@ -8,6 +8,7 @@ from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.quota import GpuQuota
 from shipfitter.errors import UserError
 from shipfitter.status.load_test import LoadTest
 from shipfitter.status.pods import LivePod
@@ -62,6 +63,8 @@ class World:
     claim_templates: Mapping[str, str] = field(default_factory=dict)  # of this deployment: uids
     expected: tuple[ExpectedNodes, ...] = ()  # nodes that are not there yet
     load_tests: tuple[LoadTest, ...] = ()
+    quotas: tuple[GpuQuota, ...] = ()  # of the namespace, on GPUs
+    own_requests: Mapping[str, int] = field(default_factory=dict)  # GPUs all pods of it ask for
     settings: Settings = field(default_factory=Settings)
 
     @property

@@ -104,7 +104,8 @@ def read_plan(record: Mapping[str, Any] | None, models: Mapping[str, ModelFacts]
         return None
     try:
         status = PlanStatus.model_validate(record, by_alias=True, by_name=False, extra="ignore")
-        variants = tuple(_read_variant(each, models) for each in status.variants)
+        decided = str(status.decided_at or "")
+        variants = tuple(_read_variant(each, models, decided) for each in status.variants)
     except (ValidationError, UnknownEngineError, KeyError, ValueError):
         return None
     if not variants:
@@ -117,7 +118,9 @@ def read_plan(record: Mapping[str, Any] | None, models: Mapping[str, ModelFacts]
     )
 
 
-def _read_variant(record: VariantStatus, models: Mapping[str, ModelFacts]) -> VariantPlan:
+def _read_variant(
+    record: VariantStatus, models: Mapping[str, ModelFacts], decided_at: str
+) -> VariantPlan:
     sizing = Sizing(
         pool=read_pool(record),
         model=ModelChoice(uri=record.model_uri, facts=models[record.model_uri]),
@@ -134,4 +137,6 @@ def _read_variant(record: VariantStatus, models: Mapping[str, ModelFacts]) -> Va
         preferred_reached=record.preferred_reached or 0,
         calibrated_observations=record.calibrated_observations or 0,
     )
-    return VariantPlan(sizing=sizing, replicas=record.replicas)
+    return VariantPlan(
+        sizing=sizing, replicas=record.replicas, decided_at=str(record.decided_at or decided_at)
+    )

@@ -1,6 +1,7 @@
 """What the pods say: Available, Ready and the words for a person when something is in the way."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from shipfitter.core.engine_log import read_last_words
 from shipfitter.status.conditions import Condition
@@ -8,8 +9,10 @@ from shipfitter.status.engine_words import advice_for, spoken
 from shipfitter.status.pods import LivePod
 
 
-def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str) -> Condition:
-    """Whether all replicas serve; `gpus` and `startup` name what is waited for."""
+def available(
+    pods: Sequence[LivePod], replicas: int, *, gpus: Mapping[str, str], startup: str
+) -> Condition:
+    """Whether all replicas serve; `gpus` (of a pod, by variant) and `startup` are waited for."""
     live = [pod for pod in pods if not pod.terminating]
     ready = sum(pod.ready for pod in live)
     if replicas == 0:
@@ -25,13 +28,13 @@ def available(pods: Sequence[LivePod], replicas: int, *, gpus: str, startup: str
     return Condition("Available", False, "RollingOut", f"{so_far}; pods are being created")
 
 
-def trouble(pods: Sequence[LivePod], gpus: str) -> tuple[str, str] | None:
+def trouble(pods: Sequence[LivePod], gpus: Mapping[str, str]) -> tuple[str, str] | None:
     """(reason, words) of what keeps pods from serving; None where they only need time."""
     found = (look(pods, gpus) for look in (_failed, _image, _waiting))
     return next(filter(None, found), None)
 
 
-def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
+def _failed(pods: Sequence[LivePod], _: Mapping[str, str]) -> tuple[str, str] | None:
     for pod in pods:
         if not pod.broken and pod.waiting_reason != "CrashLoopBackOff":
             continue
@@ -43,19 +46,23 @@ def _failed(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
     return None
 
 
-def _image(pods: Sequence[LivePod], _: str) -> tuple[str, str] | None:
+def _image(pods: Sequence[LivePod], _: Mapping[str, str]) -> tuple[str, str] | None:
     for pod in pods:
         if pod.waiting_reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):
             return "ImagePullFailed", f"{pod.name} cannot pull its image: {pod.waiting_reason}"
     return None
 
 
-def _waiting(pods: Sequence[LivePod], gpus: str) -> tuple[str, str] | None:
-    waiting = [pod for pod in pods if pod.waiting_for_gpu_since is not None]
+def _waiting(pods: Sequence[LivePod], gpus: Mapping[str, str]) -> tuple[str, str] | None:
+    waiting = Counter(pod.variant for pod in pods if pod.waiting_for_gpu_since is not None)
     if not waiting:
         return None
-    noun = "pod waits" if len(waiting) == 1 else "pods wait"
-    return "WaitingForGpu", f"{len(waiting)} {noun} for {gpus}: none is free"
+    told = [
+        f"{count} {'pod waits' if count == 1 else 'pods wait'} for "
+        f"{gpus.get(variant, 'GPUs of an earlier plan')}"
+        for variant, count in sorted(waiting.items())
+    ]
+    return "WaitingForGpu", f"{' and '.join(told)}: none is free"
 
 
 def ready(conditions: Sequence[Condition]) -> Condition:

@@ -64,6 +64,7 @@ def variant() -> dict[str, Any]:
         "engineVersion": "0.33.0",
         "modelRevision": "9216db5781bf21249d130ec9da846c4624c16137",
         "calibratedObservations": 3,
+        "decidedAt": "2026-03-01T12:00:00Z",
         "cudagraphCaptureSizes": [1, 2, 4, 8],
         "settings": {"num_speculative_tokens": "3"},
         "oneRequestShare": 0.6,
