@@ -9,9 +9,10 @@ Flag = str | int | float | bool | None
 
 _DICT = re.compile(r"non-default\s*args:\s*\{")
 _NAMESPACE = re.compile(r"\bargs:\s*Namespace\(")
-# Source: vLLM config/vllm.py VllmConfig.__str__, config.py before 0.10.
+# Source: vLLM config/vllm.py VllmConfig.__str__, logging_utils/dump_input.py.
 _CONFIG = re.compile(
-    r"Initializing an?\s*(?:V\d\s*)?LLM\s*engine\s*\(v?[^)\s]*\)\s*with\s*config:\s*"
+    r"(?:Initializing an?|Dumping input data for)\s*(?:V\d\s*)?LLM\s*engine\s*\(v?[^)\s]*\)\s*with"
+    r"\s*config:\s*"
 )
 _COMMAND = re.compile(
     r"(?:\bvllm +serve +|vllm\.entrypoints\.(?:openai\.)?api_server\b|\bapi_server\.py\b|"
@@ -159,9 +160,10 @@ def _value(text: str) -> Flag:
 def _words(command: str) -> list[str]:
     line = command.split("\n", 1)[0]
     try:
-        return shlex.split(line)
+        words = shlex.split(line)
     except ValueError:  # a quote that the excerpt does not close
-        return line.split()
+        words = line.split()
+    return [word for word in words if word != "-"]  # the dashes of a list in YAML
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, Flag]]:

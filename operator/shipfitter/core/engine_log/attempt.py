@@ -18,6 +18,7 @@ from shipfitter.core.engine_log.phases import (
     Phase,
     begins_start,
     frames_of,
+    is_stopping,
     out_of_memory_in,
     phase_begun,
 )
@@ -32,6 +33,10 @@ _BY_CONFIGURATION = frozenset(
         Refusal.TOKEN_REQUIRED,
         Refusal.DRIVER_MISMATCH,
     )
+)
+# Refused when every rank had loaded: one that loads afterwards is of another start.
+_AFTER_LOADING = frozenset(
+    (Refusal.KV_CACHE_TOO_SMALL, Refusal.NO_CACHE_BLOCKS, Refusal.STATE_BLOCKS_TOO_FEW)
 )
 _WHEN_SERVING = frozenset((*CONSEQUENCES, Refusal.OUT_OF_MEMORY_SERVING))
 _HARMLESS_LEVELS = frozenset(("DEBUG", "INFO", "WARNING"))
@@ -66,6 +71,7 @@ class Attempt:
         self._exception = ""  # the last one that was raised outside the logger's other lines
         self._introduced = False
         self._gave_up = False
+        self._is_stopped = False  # by somebody, not by a failure
         self._ranks_heard = 1
 
     def is_over_before(self, record: Record) -> bool:
@@ -75,7 +81,8 @@ class Attempt:
         """
         phase = max(self._phases.values(), default=Phase.CONFIGURING)
         if phase_begun(record) == Phase.LOADING and record.has_head:
-            return self._gave_up or phase >= Phase.INITIALIZED
+            planned = any(failure.kind in _AFTER_LOADING for _, failure in self._failures)
+            return self._gave_up or planned or phase >= Phase.INITIALIZED
         if not begins_start(record):
             return False
         again = self._introduced and not _is_rank_of_many(record)
@@ -93,6 +100,7 @@ class Attempt:
         begun = phase_begun(record)
         if begun is not None:
             self._advance(record.speaker, begun)
+        self._is_stopped = self._is_stopped or (not self._failures and is_stopping(record))
         for said in sorted(sentences(record), key=lambda said: said.at):
             self._hear_refusal(record, said)
         self._hear_exception(record)
@@ -182,6 +190,8 @@ class Attempt:
         kind = Refusal(kind)
         if phase == Phase.SERVING and kind not in _WHEN_SERVING:
             return
+        if self._is_stopped and kind in CONSEQUENCES:
+            return
         refusal = refusal_said(kind, said)
         self._failures.append((_engine_of(record.speaker), refusal))
         self._gave_up = self._gave_up or bool(_FRONT_GIVES_UP.search(record.text))
@@ -215,7 +225,7 @@ class Attempt:
             return
         if _EMPTY_EXCEPTIONS.search(text):
             return
-        if self._phase(record.speaker) < Phase.SERVING:
+        if self._phase(record.speaker) < Phase.SERVING and not self._is_stopped:
             self._exception = " ".join(text.split())[:600]
             failure = EngineRefusal(kind=Refusal.OTHER, message=self._exception)
             self._failures.append((_engine_of(record.speaker), failure))

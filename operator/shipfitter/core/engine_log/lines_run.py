@@ -6,8 +6,9 @@ RUN_LINES: tuple[Line, ...] = (
     # --- who runs
     line(
         "LLM engine (",
-        r"Initializing an? (?:V\d )?LLM engine \(v?(?P<engine_version>[\w.+-]+)\)",
-        "0.6 to 0.33 engine/llm_engine.py, v1/engine/core.py",
+        r"(?:Initializing an?|Dumping input data for) (?:V\d )?LLM engine "
+        r"\(v?(?P<engine_version>[\w.+-]+)\)",
+        "0.6 to 0.33 engine/llm_engine.py, v1/engine/core.py; logging_utils/dump_input.py",
     ),
     line(
         "server version",
@@ -16,7 +17,7 @@ RUN_LINES: tuple[Line, ...] = (
     ),
     line("█ version", r"█ version v?(?P<engine_version>\d[\w.+-]*)", "0.15 to 0.33: the logo"),
     line("█ model", r"█ model (?P<model>\S+)", "0.15 to 0.33: the logo", rank=3),
-    line("serving model", r", serving model (?P<model>\S+)", "0.28 to 0.33", rank=3),
+    line("serving model", r", serving model (?P<model>[^\s\"'\\,}]+)", "0.28 to 0.33", rank=3),
     line(
         "to load model",
         r"Starting to load model (?P<model>\S+?)\.\.\.",
@@ -69,6 +70,12 @@ RUN_LINES: tuple[Line, ...] = (
         "has a total capac",
         r"has a total capaci?ty of (?P<total_gib><N>) GiB",
         "torch's allocator",
+        rank=2,
+    ),
+    line(
+        "GiB total capacity;",
+        r"\((?:GPU|CUDA device) \d+; (?P<total_gib><N>) GiB total capacity;",
+        "torch's allocator, to 2.1",
         rank=2,
     ),
 )

@@ -67,6 +67,26 @@ BEGINNINGS = re.compile(
     r"vLLM (?:API )?server version|█\s+version v?\d|Initializing an? (?:V\d )?LLM engine \("
 )
 
+# Source: entrypoints/launcher.py, v1/engine/core.py, v1/utils.py; uvicorn.
+_STOPS = finder(
+    tuple(
+        _mark(Phase.SERVING, needle, pattern)
+        for needle, pattern in (
+            (
+                "shut",
+                r"^\s*(?:INFO:?\s+)?Shutting down\.?\s*$|Shutdown initiated|Shutting down FastAPI",
+            ),
+            (
+                "[shutdown]",
+                r"\[shutdown\] (?:API server|EngineCore): (?:shutdown triggered|start|trigger)",
+            ),
+            ("stopping", r"Gracefully stopping http server"),
+            ("KeyboardInterrupt", r"\bKeyboardInterrupt\b"),
+            ("Received", r"[Rr]eceived (?:signal )?(?:SIGTERM|SIGINT|signal 15|shutdown signal)"),
+        )
+    )
+)
+
 _FRAME = re.compile(r'File "[^"\n]{0,300}?(\w{1,100}\.py\w?)", line \d+, in (\w+)')
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
 # Functions that only run in one phase; the later one decides where several lie in one traceback,
@@ -146,6 +166,11 @@ def begins_start(record: Record) -> bool:
     if "version" not in record.masked and "llmengine(" not in record.masked:
         return False
     return any(BEGINNINGS.search(text) for text in record.texts)
+
+
+def is_stopping(record: Record) -> bool:
+    """Whether somebody stops the engine here: what fails from now on, fails for that."""
+    return any(mark.pattern.search(record.text) for mark in _STOPS(record.masked))
 
 
 def frames_of(record: Record) -> tuple[str, ...]:
