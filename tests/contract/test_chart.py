@@ -103,6 +103,9 @@ def test_the_api_server_takes_it_with_strict_field_validation(plane, values):
             ("agent.privileged=true",), "Give it its own with agent.namespace", id="no namespace"
         ),
         pytest.param(
+            ("agent.podResources=true",), "the kubelet's socket lies on the host", id="no room"
+        ),
+        pytest.param(
             ("agent.driverRoot=/opt/nvidia",), "needs agent.privileged=true", id="no privilege"
         ),
     ],
@@ -125,6 +128,22 @@ def test_pods_are_allowed_where_pod_security_is_restricted(plane, kind, name):
         plane.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All", body)
     finally:
         plane.kubectl("delete", "serviceaccount", name, "-n", NAMESPACE)
+
+
+def test_an_agent_that_asks_the_kubelet_is_root_with_nothing_more(plane):
+    values = ("agent.podResources=true", "agent.namespace=gpu-agents")
+    pod = pod_of(render(plane, *values), "DaemonSet", "shipfitter-agent")["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsUser"] == 0
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    (mount,) = [m for m in container["volumeMounts"] if m["name"] == "pod-resources"]
+    assert mount["readOnly"]
+    (path,) = [e for e in container["env"] if e["name"] == "SHIPFITTER_AGENT_POD_RESOURCES"]
+    assert path["value"] == f"{mount['mountPath']}/kubelet.sock"
 
 
 def test_the_operator_is_one_and_reads_its_settings_from_the_environment(plane):

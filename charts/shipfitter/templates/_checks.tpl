@@ -37,6 +37,9 @@
 {{- if and .privileged (not .namespace) }}
 {{- fail "agent.privileged: a privileged agent would make the operator's namespace a privileged one. Give it its own with agent.namespace, labelled pod-security.kubernetes.io/enforce=privileged." }}
 {{- end }}
+{{- if and .podResources (not .namespace) }}
+{{- fail "agent.podResources: the kubelet's socket lies on the host, and pods that mount a hostPath need a namespace that allows it. Give the agent its own with agent.namespace, labelled pod-security.kubernetes.io/enforce=privileged." }}
+{{- end }}
 {{- if and .driverRoot (not .privileged) }}
 {{- fail (printf "agent.driverRoot: mounting %s from the host needs agent.privileged=true and agent.namespace." .driverRoot) }}
 {{- end }}

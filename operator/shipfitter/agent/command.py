@@ -17,9 +17,11 @@ from shipfitter.agent.credentials import CredentialsError, load, node_claim
 from shipfitter.agent.devices import NvmlUnavailableError
 from shipfitter.agent.foreign import ForeignMemory
 from shipfitter.agent.host import Host
+from shipfitter.agent.pod_resources import PodResources
 from shipfitter.agent.readiness import Readiness
 from shipfitter.agent.reading import Nvml
-from shipfitter.agent.report import Status, gpu_node, ready_status, unready_status, with_times
+from shipfitter.agent.report import Status, gpu_node, unready_status, with_times
+from shipfitter.agent.seeing import Holders, seen
 from shipfitter.agent.watch import GaveUpError, Pace, Watch, timestamp
 
 log = logging.getLogger("shipfitter.agent")
@@ -57,11 +59,23 @@ def look_once(host: Host) -> Status:
     """One session with the driver, from beginning to end."""
     nvml = Nvml()
     try:
-        return ready_status(nvml.read(), host, ForeignMemory())
+        return seen(
+            nvml.read(), host, ForeignMemory(), Holders.ask(PodResources(socket_path(host)))
+        )
     except NvmlUnavailableError as error:
         return unready_status(error.reason, str(error), host, {})
     finally:
         nvml.close()
+
+
+def socket_path(host: Host) -> Path | None:
+    """Where the kubelet answers, if its folder is mounted; the chart names another place."""
+    given = os.environ.get("SHIPFITTER_AGENT_POD_RESOURCES", "")
+    path = Path(given) if given else host.root / "var/lib/kubelet/pod-resources/kubelet.sock"
+    try:
+        return path if given or path.parent.is_dir() else None
+    except OSError:  # the folder above is root's
+        return None
 
 
 def agent_version() -> str:
@@ -92,6 +106,7 @@ def _serve(node_name: str, host: Host, listen: str) -> int:
         agent_version=agent_version(),
         nvml=nvml,
         host=host,
+        pod_resources=PodResources(socket_path(host)),
         api=api,
         readiness=readiness,
         pace=pace,

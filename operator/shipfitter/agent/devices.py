@@ -82,6 +82,7 @@ class MigReading:
     uuid: str
     profile: str
     memory_bytes: int | None = None
+    gpu_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,8 @@ class GpuReading:
     """One GPU; what could not be learnt is None or empty."""
 
     uuid: str
+    index: int = 0  # the driver's own, which counts GPUs that we may not open
+    minor_number: int | None = None  # of /dev/nvidiaN
     product: str = ""
     compute_capability: tuple[int, int] | None = None
     memory: Memory = Memory()

@@ -16,16 +16,18 @@ class ForeignMemory:
         self._seen_bytes: dict[str, int] = {}
         self.is_unsettled = False  # a rise waits for a second look
 
-    def settle(self, gpu: GpuReading) -> int:
+    def settle(self, gpu: GpuReading, *, held: bool | None = None) -> int:
         """The bytes to publish for a GPU now, a multiple of 256 MiB.
 
-        A GPU at work (a process is listed, or more than half of it is used: containers may not see
-        the host's processes) keeps what was last published, since an engine's memory is not a
-        stranger's. A rise counts when two looks agree; a fall only beyond half a step.
+        A GPU at work keeps what was last published, since an engine's memory is not a stranger's.
+        Whether it is, the kubelet knows (`held` by a pod); where it cannot be asked, a process is
+        listed, or more than half of it is used: containers may not see the host's processes. A
+        rise counts when two looks agree; a fall only beyond half a step.
         """
         uuid, used_bytes = gpu.uuid, gpu.memory.used_bytes or 0
         published_bytes = self._published_bytes.get(uuid)
-        at_work = gpu.has_processes or 2 * used_bytes > (gpu.memory.total_bytes or 0)
+        busy = gpu.has_processes or 2 * used_bytes > (gpu.memory.total_bytes or 0)
+        at_work = busy if held is None else held
         before_bytes, self._seen_bytes[uuid] = self._seen_bytes.get(uuid), used_bytes
         rounded_bytes = round_up(used_bytes, STEP_BYTES) if used_bytes > IDLE_BYTES else 0
         if at_work or gpu.is_lost:

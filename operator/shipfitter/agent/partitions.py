@@ -36,6 +36,7 @@ def mig_devices(handle: Any, gpu_total_bytes: int | None) -> tuple[MigReading, .
                 uuid=uuid,
                 profile=_profile(name, attributes, gpu_total_bytes),
                 memory_bytes=_memory_bytes(mig, attributes),
+                gpu_instance=ask_gpu(pynvml.nvmlDeviceGetGpuInstanceId, mig),
             )
         )
     return tuple(devices)

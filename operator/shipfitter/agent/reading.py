@@ -103,7 +103,7 @@ class Nvml:
 
     def _gpu(self, index: int) -> tuple[GpuReading | None, Any]:
         """One GPU and its handle; as last seen when it is lost, None when it may not be opened."""
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {"index": index}
         handle = None
         try:
             handle = open_gpu(index)
@@ -122,6 +122,7 @@ class Nvml:
     def _fill(self, facts: dict[str, Any], handle: Any) -> None:
         """Collect facts one by one, so that those before a loss are kept."""
         facts["uuid"] = ask_gpu(pynvml.nvmlDeviceGetUUID, handle) or ""
+        facts["minor_number"] = ask_gpu(pynvml.nvmlDeviceGetMinorNumber, handle)
         facts["product"] = normalise_product(ask_gpu(pynvml.nvmlDeviceGetName, handle) or "")
         facts["compute_capability"] = ask_gpu(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         facts["doubts"] = [] if facts["product"] else ["NameUnknown"]

@@ -6,12 +6,14 @@ from typing import Any
 from shipfitter.agent.devices import GpuReading, MigReading, NodeReading
 from shipfitter.agent.foreign import ForeignMemory
 from shipfitter.agent.host import Host
+from shipfitter.core.gpu_words import short_product
 from shipfitter.core.gpus import resolve_product
 from shipfitter.units import GIB
 
 API_VERSION = "shipfitter.dev/v1alpha1"
 KIND = "GPUNode"
 NVML_READY = "NVMLReady"
+POD_RESOURCES_READ = "PodResourcesRead"
 
 Status = dict[str, Any]
 
@@ -26,10 +28,20 @@ def gpu_node(name: str, status: Status) -> dict[str, Any]:
     }
 
 
-def ready_status(reading: NodeReading, host: Host, foreign: ForeignMemory) -> Status:
-    """The status after a full reading."""
+def ready_status(
+    reading: NodeReading,
+    host: Host,
+    foreign: ForeignMemory,
+    allocated: Sequence[str] | None = None,
+    offered: Sequence[str] = (),
+) -> Status:
+    """The status after a full reading.
+
+    Where the kubelet tells: `allocated` are the devices that pods hold, `offered` those that it can
+    hand out at all (none where it hands out claims only).
+    """
     host_memory_bytes = host.memory_bytes()
-    gpus = [_gpu(gpu, host, foreign, host_memory_bytes) for gpu in reading.gpus]
+    gpus = [_gpu(gpu, host, foreign, host_memory_bytes, allocated) for gpu in reading.gpus]
     driver = {"version": reading.driver, "cuda": reading.cuda}
     return _without_none(
         {
@@ -38,11 +50,22 @@ def ready_status(reading: NodeReading, host: Host, foreign: ForeignMemory) -> St
             "hostMemoryBytes": host_memory_bytes,
             "gpus": gpus,
             "nvlinkIslands": [list(island) for island in reading.nvlink_islands],
+            "allocated": None if allocated is None else list(allocated),
             "usableGpus": usable_gpus(gpus),
-            "summary": summary(gpus),
+            "summary": summary(gpus, allocated, offered),
             "conditions": [_condition("True", *_seen(reading))],
         }
     )
+
+
+def with_pods(status: Status, trouble: str | None) -> Status:
+    """The status with a condition that says whether the kubelet tells which GPUs pods hold."""
+    told = (
+        _condition("False", "KubeletSilent", trouble, POD_RESOURCES_READ)
+        if trouble
+        else _condition("True", "PodsSeen", "", POD_RESOURCES_READ)
+    )
+    return status | {"conditions": [*status["conditions"], told]}
 
 
 def unready_status(reason: str, message: str, host: Host, last: Mapping[str, Any]) -> Status:
@@ -98,39 +121,59 @@ def usable_gpus(gpus: Sequence[Mapping[str, Any]]) -> int:
     )
 
 
-def summary(gpus: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What `kubectl get` shows: products, their number, and the least any of them offers."""
+def summary(
+    gpus: Sequence[Mapping[str, Any]],
+    allocated: Sequence[str] | None = None,
+    offered: Sequence[str] = (),
+) -> dict[str, str]:
+    """What `kubectl get` shows: products, their number, the least any offers, how many are free."""
     if not gpus:
         return {"gpu": "", "count": "0", "memory": "", "free": "", "computeCapability": ""}
     healthy = [gpu for gpu in gpus if gpu["health"]["state"] == "Healthy"]
-    offered = [each for gpu in healthy for each in _offered(gpu)]
-    offered_bytes = [total_bytes for total_bytes, _ in offered]
-    free_bytes = [total_bytes - used_bytes for total_bytes, used_bytes in offered]
+    sizes = [size for gpu in healthy for size in _sizes_bytes(gpu)]
     return {
-        "gpu": ",".join(dict.fromkeys(gpu["product"] for gpu in gpus))[:128],
+        "gpu": ",".join(dict.fromkeys(short_product(gpu["product"]) for gpu in gpus))[:128],
         "count": str(len(gpus)),
-        "memory": f"{min(offered_bytes) / GIB:.1f}Gi" if offered else "",
-        "free": f"{min(free_bytes) / GIB:.1f}Gi" if offered else "",
+        "memory": f"{min(sizes) / GIB:.1f}Gi" if sizes else "",
+        "free": "-" if allocated is None else str(_free(healthy, allocated, offered)),
         "computeCapability": ",".join(
             dict.fromkeys(gpu["computeCapability"] for gpu in gpus if "computeCapability" in gpu)
         ),
     }
 
 
-def _offered(gpu: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """What a pod can get of a GPU: all of it or one of its slices, and what strangers hold."""
+def _free(
+    healthy: Sequence[Mapping[str, Any]], allocated: Sequence[str], offered: Sequence[str]
+) -> int:
+    """GPUs, or MIG devices of partitioned ones, that no pod holds and one may get."""
+    devices = [
+        device
+        for gpu in healthy
+        for device in (gpu.get("migDevices") or () if gpu["migEnabled"] else (gpu,))
+    ]
+    return sum(
+        device["uuid"] not in allocated and (not offered or device["uuid"] in offered)
+        for device in devices
+    )
+
+
+def _sizes_bytes(gpu: Mapping[str, Any]) -> list[int]:
+    """Bytes a pod can get of a GPU: all of it, or one of its slices."""
     if gpu["migEnabled"]:
         slices = gpu.get("migDevices") or ()
-        return [(mig["memoryBytes"], 0) for mig in slices if "memoryBytes" in mig]
+        return [mig["memoryBytes"] for mig in slices if "memoryBytes" in mig]
     memory = gpu["memory"]
     if "totalBytes" not in memory:
         return []
-    total_bytes = memory["totalBytes"] - memory.get("reservedBytes", 0)
-    return [(total_bytes, memory.get("foreignUsedBytes", 0))]
+    return [memory["totalBytes"] - memory.get("reservedBytes", 0)]
 
 
 def _gpu(
-    gpu: GpuReading, host: Host, foreign: ForeignMemory, host_memory_bytes: int | None
+    gpu: GpuReading,
+    host: Host,
+    foreign: ForeignMemory,
+    host_memory_bytes: int | None,
+    allocated: Sequence[str] | None,
 ) -> dict[str, Any]:
     memory = gpu.memory
     total_bytes, reserved_bytes = memory.total_bytes, memory.reserved_bytes
@@ -150,7 +193,11 @@ def _gpu(
                     "kind": kind,
                     "totalBytes": total_bytes,
                     "reservedBytes": reserved_bytes,
-                    "foreignUsedBytes": foreign.settle(gpu) if memory.used_bytes is not None else 0,
+                    "foreignUsedBytes": 0
+                    if memory.used_bytes is None
+                    else foreign.settle(
+                        gpu, held=None if allocated is None else gpu.uuid in allocated
+                    ),
                 }
             ),
             "ecc": gpu.ecc,
@@ -203,8 +250,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _condition(status: str, reason: str, message: str) -> dict[str, Any]:
-    return {"type": NVML_READY, "status": status, "reason": reason, "message": message}
+def _condition(status: str, reason: str, message: str, kind: str = NVML_READY) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
 def _without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

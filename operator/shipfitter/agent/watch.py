@@ -14,9 +14,11 @@ from shipfitter.agent.credentials import CredentialsError, node_claim
 from shipfitter.agent.devices import Fingerprint, NvmlUnavailableError
 from shipfitter.agent.foreign import ForeignMemory
 from shipfitter.agent.host import Host
+from shipfitter.agent.pod_resources import NOT_MOUNTED, PodResources
 from shipfitter.agent.readiness import Readiness
 from shipfitter.agent.reading import Nvml
-from shipfitter.agent.report import Status, meaning, ready_status, unready_status, with_times
+from shipfitter.agent.report import Status, meaning, unready_status, with_times
+from shipfitter.agent.seeing import Holders, seen
 
 log = logging.getLogger("shipfitter.agent")
 
@@ -58,10 +60,13 @@ class Watch:
         readiness: Readiness,
         pace: Pace,
         stop: threading.Event,
+        pod_resources: PodResources = NOT_MOUNTED,
     ) -> None:
         self._node_name, self._agent_version = node_name, agent_version
         self._nvml, self._host, self._api = nvml, host, api
         self._readiness, self._pace, self._stop = readiness, pace, stop
+        self._pod_resources = pod_resources
+        self._holders: Holders | None = None  # as of the last reading
         self._foreign = ForeignMemory()
         self._written: Mapping[str, Any] = {}  # the status the API server has from us
         self._wanted: Status | None = None  # the status it should have
@@ -127,17 +132,19 @@ class Watch:
         """Ask the driver; the seconds until it should be asked again."""
         try:
             fingerprint = self._nvml.fingerprint()
+            holders = Holders.ask(self._pod_resources)
             if (
                 fingerprint != self._fingerprint
+                or holders != self._holders
                 or self._foreign.is_unsettled
                 or self._is_doubtful
                 or time.monotonic() >= self._refresh_at
             ):
                 self._foreign.is_unsettled = False
                 reading = self._nvml.read()
-                self._wanted = ready_status(reading, self._host, self._foreign)
+                self._wanted = seen(reading, self._host, self._foreign, holders)
                 self._is_doubtful = reading.is_doubtful
-                self._fingerprint = fingerprint
+                self._fingerprint, self._holders = fingerprint, holders
         except NvmlUnavailableError as error:
             return self._nvml_trouble(error)
         self._unknown_errors, self._nvml_reason = 0, ""

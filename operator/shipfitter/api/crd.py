@@ -95,10 +95,12 @@ KINDS = (
             Column("GPU", ".status.summary.gpu"),
             Column("COUNT", ".status.summary.count"),
             Column("MEMORY", ".status.summary.memory", description="Of one GPU"),
-            Column("FREE", ".status.summary.free", description="GPUs that no pod uses"),
+            Column(
+                "FREE", ".status.summary.free", description="GPUs that no pod holds, where known"
+            ),
             Column("CC", ".status.summary.computeCapability", description="Compute capability"),
             Column("DRIVER", ".status.driver.version"),
-            Column("READY", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("READY", '.status.conditions[?(@.type=="NVMLReady")].status'),
             AGE,
         ),
     ),

@@ -72,6 +72,19 @@ def normalise_product(nvml_name: str) -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9\-_. ]", "", nvml_name).split())
 
 
+_SHORT = {"Blackwell": "", "Edition": "", "Generation": "", "Server": "", "Workstation": "WS"}
+
+
+def short_product(product: str) -> str:
+    """A product for narrow columns; still a spelling that is understood.
+
+    >>> short_product("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"), short_product("NVIDIA-L40S")
+    ('RTX-PRO-6000', 'L40S')
+    """
+    words = product.removeprefix("NVIDIA-").removeprefix("GeForce-").split("-")
+    return "-".join(filter(None, (_SHORT.get(word, word) for word in words)))
+
+
 _APPENDED = re.compile(
     r"(?P<product>.*?)(?:[-_ ]MIG[-_ ](?P<profile>\d\S*?))?(?P<shared>[-_ ]SHARED)?", re.IGNORECASE
 )

@@ -66,9 +66,11 @@ def timeless(manifest: Mapping[str, Any]) -> dict[str, Any]:
 class Agent:
     """A running agent; ends with the test whatever happens."""
 
-    def __init__(self, scenario: Path, root: Path, kubeconfig: Path, listen: str = "") -> None:
+    def __init__(
+        self, scenario: Path, root: Path, kubeconfig: Path, listen: str = "", **more: str
+    ) -> None:
         environ = environment(
-            scenario, root, SHIPFITTER_AGENT_POLL_SECONDS="0.1", KUBECONFIG=str(kubeconfig)
+            scenario, root, SHIPFITTER_AGENT_POLL_SECONDS="0.1", KUBECONFIG=str(kubeconfig), **more
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", RUN, "--listen", listen],

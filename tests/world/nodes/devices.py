@@ -23,7 +23,10 @@ def device_uuids(node: str, resource: str, count: int) -> tuple[str, ...]:
 class DevicePool:
     """Who holds which device; safe to use from many threads."""
 
-    def __init__(self, devices: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, devices: Mapping[str, Sequence[str]], together: Sequence[Sequence[str]] = ()
+    ) -> None:
+        self._together = [frozenset(each) for each in together]  # better taken from one of these
         self._devices = {resource: tuple(uuids) for resource, uuids in devices.items()}
         self._holders: dict[tuple[str, str], str] = {}  # (resource, device) → pod uid
         self._lock = threading.Lock()
@@ -54,10 +57,30 @@ class DevicePool:
                         f"{resource}. Requested: {wanted}, Available: {len(free)}, "
                         "which is unexpected"
                     )
-                taken[resource] = tuple(free[:wanted])
+                taken[resource] = tuple(self._preferred(free, wanted)[:wanted])
             for resource, uuids in taken.items():
                 self._holders.update({(resource, device): pod_uid for device in uuids})
             return taken
+
+    def _preferred(self, free: list[str], wanted: int) -> list[str]:
+        """As NVIDIA's plugin advises: from one NVLink island, the fullest that will do."""
+        islands = [[device for device in free if device in island] for island in self._together]
+        fitting = [island for island in islands if len(island) >= wanted]
+        return min(fitting, key=len) if fitting else free
+
+    def all(self) -> dict[str, tuple[str, ...]]:
+        """Every device by resource."""
+        with self._lock:
+            return dict(self._devices)
+
+    def by_holder(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Uid of a pod → what it holds, by resource."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        with self._lock:
+            for (resource, device), pod_uid in sorted(self._holders.items()):
+                own = found.setdefault(pod_uid, {})
+                own[resource] = (*own.get(resource, ()), device)
+        return found
 
     def held(self) -> dict[str, str]:
         """Device → uid of the pod that holds it."""

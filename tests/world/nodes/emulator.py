@@ -110,6 +110,8 @@ class Emulator:
             pod.join()
         for part in self._parts:
             part.stop()
+        for node in self.nodes.values():
+            node.close()
         if self._heart.is_alive():
             self._heart.join()
         self.addresses.close()
@@ -142,6 +144,7 @@ class Emulator:
             node = self.nodes.pop(name)
         node.silent.set()
         self._abandon_pods(node)
+        node.close()
         node.delete()
         for pod in self._bound_to(name):
             metadata = pod["metadata"]

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ GIB = 1024**3
 ADDRESS = "127.0.0.1"  # for nodes, unlike endpoints, the API server accepts a loopback address
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LEASE_SECONDS = 40  # Source: the kubelet's default nodeLeaseDurationSeconds
+POD_RESOURCES_FOLDER = "/var/lib/kubelet/pod-resources"
 KUBELET_VERSION = "v1.36.3"
 
 
@@ -45,6 +46,10 @@ class NodeSpec:
     taints: tuple[Mapping[str, str], ...] = ()  # {key, value, effect}
     environment: Mapping[str, str] = field(default_factory=dict)  # for every pod on it
     host_paths: Mapping[str, str] = field(default_factory=dict)  # hostPath → local folder or file
+    pod_resources: bool = False  # the kubelet's socket that tells which devices pods hold
+    gpu_islands: tuple[
+        tuple[int, ...], ...
+    ] = ()  # indices that NVLink joins: a pod gets its GPUs of one where that is free
 
 
 class Node:
@@ -65,7 +70,11 @@ class Node:
         self._boot_id = str(uuid.uuid4())
         gpus = spec.gpu_uuids or device_uuids(spec.name, spec.gpu_resource, spec.gpus)
         others = {r: device_uuids(spec.name, r, count) for r, count in spec.devices.items()}
-        self.devices = DevicePool({**({spec.gpu_resource: gpus} if gpus else {}), **others})
+        self.devices = DevicePool(
+            {**({spec.gpu_resource: gpus} if gpus else {}), **others},
+            together=[tuple(gpus[place] for place in island) for island in spec.gpu_islands],
+        )
+        self._socket = self._pod_resources() if spec.pod_resources else None
 
     @property
     def path(self) -> str:
@@ -181,6 +190,25 @@ class Node:
         """A new boot id, as after a restart of the machine."""
         self._boot_id = str(uuid.uuid4())
         self.report()
+
+    def close(self) -> None:
+        """The kubelet ends."""
+        if self._socket:
+            self._socket.stop()
+
+    def _pod_resources(self) -> Any:
+        from world.nodes.podresources import Container, HoldingPod, Socket
+
+        def held() -> list[HoldingPod]:
+            return [
+                HoldingPod(name=pod, containers=(Container(devices=devices),))
+                for pod, devices in self.devices.by_holder().items()
+            ]
+
+        socket = Socket(held, self.devices.all)
+        mounts = {**self.spec.host_paths, POD_RESOURCES_FOLDER: str(socket.folder)}
+        self.spec = replace(self.spec, host_paths=mounts)
+        return socket
 
     def delete(self) -> None:
         """Delete the Node and its Lease."""

@@ -76,6 +76,7 @@ def _node(body: Any, where: str) -> NodeSpec:
         raise SpecFileError(f"{where}.name: missing; every node needs one")
     for name in ("gpu_uuids", "taints"):
         given[name] = tuple(given.get(name, ()))
+    given["gpu_islands"] = tuple(map(tuple, given.get("gpu_islands", ())))
     if "cpu" in given:
         given["cpu"] = str(given["cpu"])
     return NodeSpec(**given)
