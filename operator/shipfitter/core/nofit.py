@@ -112,8 +112,12 @@ def _exclusions(intent: Intent, pools: tuple[Pool, ...]) -> Iterator[str]:
         model = intent.models[0]
         if not counts:
             yield f"{pool.product} has {pool.gpus_per_node} GPUs per node"
+        elif counts[0] > pool.gpus_per_node:
+            yield f"{counts[0]} GPUs are asked for; {pool.product} has {pool.gpus_per_node} a node"
         elif not any(legal_layouts(intent, pool, model, count) for count in counts):
-            layout = replace(intent.engine.layout, tensor_parallel_size=counts[-1])
+            wanted = intent.engine.layout
+            ranks = counts[-1] // wanted.data_parallel_size // wanted.pipeline_parallel_size
+            layout = replace(wanted, tensor_parallel_size=max(1, ranks))
             problems = layout_problems(
                 model.facts,
                 layout,

@@ -73,7 +73,7 @@ def manifests(
         or any(
             _unready(world, name, variant.replicas) for name, variant in scaling.variants.items()
         )
-        or any(not rolled_out(live[name]) for name in scaling.variants if name in live)
+        or any(not rolled_out(live[name], world.pods) for name in scaling.variants if name in live)
     )
     if not rolling:  # until then a pod of the earlier template may have to be made anew
         deletes += _unused_claim_templates(world, applies)
@@ -134,7 +134,7 @@ def _one_after_the_other(world: World, scaling: Scaling, stale: list[str]) -> li
     at_once = [name for name in stale if name not in live or name not in serving]
     waiting = [name for name in stale if name not in at_once]
     busy = any(
-        not rolled_out(live[name])
+        not rolled_out(live[name], world.pods)
         for name in scaling.variants
         if name in live and name not in stale
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from shipfitter.decide.world import LivePod, LiveWorkload
+from shipfitter.render.workload import template_of
 
 # A surge pod that waits this long for a GPU will not get one: the old pod holds it.
 SURGE_PATIENCE_SECONDS = 60.0
@@ -25,12 +26,17 @@ def spec_replicas(workload: LiveWorkload) -> int:
     return int(workload.body.get("spec", {}).get("replicas", 0) or 0)
 
 
-def rolled_out(workload: LiveWorkload) -> bool:
+def rolled_out(workload: LiveWorkload, pods: tuple[LivePod, ...]) -> bool:
     """Whether all its pods are of its newest template; true where nothing is said of that yet.
 
+    Of groups the pods tell by their marks: a LeaderWorkerSet's status has no generation.
     Source: Kubernetes 1.36, kubectl/pkg/polymorphichelpers/rollout_status.go.
     """
     body = workload.body
+    if body.get("kind") == "LeaderWorkerSet":
+        mark = template_of(body)
+        mine = (pod for pod in pods if pod.variant == workload.name and not pod.terminating)
+        return all(pod.template_hash == mark for pod in mine)
     status = body.get("status") or {}
     if "observedGeneration" not in status:
         return True

@@ -49,6 +49,8 @@ def intent_of(
     engine = EngineSettings(version=version, layout=layout)
     engine = replace(engine, **{name: pins[name] for name in PINNABLE if name in pins})
     pinned_tp = pins.get("tensor_parallel_size") or gpus.tensor_parallel_size
+    # A layout that is pinned says how many GPUs it takes; where it is silent, one node's eight.
+    pinned_gpus = int(pinned_tp or 1) * layout.pipeline_parallel_size * layout.data_parallel_size
     return Intent(
         models=tuple(ModelChoice(uri=uri, facts=facts) for uri, facts in models),
         replicas=spec.replicas,
@@ -58,7 +60,7 @@ def intent_of(
         size_for=workload.size_for,
         prefer=workload.prefer,
         products=tuple(gpus.products or ()),
-        max_gpus_per_replica=gpus.per_replica.max if gpus.per_replica else 8,
+        max_gpus_per_replica=gpus.per_replica.max if gpus.per_replica else max(8, pinned_gpus),
         tensor_parallel_size=int(pinned_tp) if pinned_tp else None,
         kv_cache_dtype=str(pins.get("kv_cache_dtype", gpus.kv_cache_dtype)),
         allow_shared=gpus.allow_shared,

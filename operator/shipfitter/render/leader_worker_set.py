@@ -10,6 +10,7 @@ from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.core.plan import Sizing, VariantPlan
+from shipfitter.render.args import drain_seconds
 from shipfitter.render.deployment import annotated_plan
 from shipfitter.render.labels import (
     INPUTS_ANNOTATION,
@@ -20,6 +21,7 @@ from shipfitter.render.labels import (
     queue_labels,
 )
 from shipfitter.render.pod import engine_container, pod_template
+from shipfitter.render.startup import PRE_STOP_SECONDS
 from shipfitter.render.variant import nodes_per_replica, variant_name
 
 API_VERSION = "leaderworkerset.x-k8s.io/v1"
@@ -53,7 +55,9 @@ def leader_worker_set(
             "size": nodes_per_replica(sizing),
             "restartPolicy": "RecreateGroupOnPodRestart",
             "leaderTemplate": _leader(template, sizing),
-            "workerTemplate": _worker(template, sizing),
+            "workerTemplate": _worker(
+                template, sizing, stay_seconds=PRE_STOP_SECONDS + drain_seconds(resource)
+            ),
         },
     }
     if replicas is not None:
@@ -96,13 +100,15 @@ def _leader(template: Mapping[str, Any], sizing: Sizing) -> dict[str, Any]:
     return _joined(template, sizing, "--node-rank=0")
 
 
-def _worker(template: Mapping[str, Any], sizing: Sizing) -> dict[str, Any]:
+def _worker(template: Mapping[str, Any], sizing: Sizing, *, stay_seconds: int) -> dict[str, Any]:
     """No HTTP, so no probes, no port and no part in the Service; the group restarts as one."""
     worker = _joined(template, sizing, "--node-rank=$(LWS_WORKER_INDEX)", "--headless")
     del worker["metadata"]["labels"][SERVES_LABEL]
     engine = engine_container(worker)
     for field in ("ports", "startupProbe", "readinessProbe", "livenessProbe"):
         engine.pop(field, None)
+    # Asked to stop together with its leader, it must be there until the leader's requests ended.
+    engine["lifecycle"] = {"preStop": {"sleep": {"seconds": stay_seconds}}}
     return worker
 
 
