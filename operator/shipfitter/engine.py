@@ -41,6 +41,7 @@ def parse_capacity(metrics: str) -> ObservedEngine | None:
         num_gpu_blocks=blocks,
         kv_cache_tokens=int(_number(least.get("kv_cache_size_tokens")) or blocks * size),
         max_concurrency=_number(least.get("kv_cache_max_concurrency")) or 0.0,
+        block_size=size,
     )
 
 

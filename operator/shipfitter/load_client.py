@@ -101,10 +101,11 @@ def run(command: list[str], seconds: float) -> tuple[int | None, str]:
     timer.start()
     lines: deque[str] = deque(maxlen=LAST_LINES)
     assert process.stdout is not None
-    for line in process.stdout:
-        say(line)
-        if line.strip():
-            lines.append(line.strip())
+    with process.stdout:
+        for line in process.stdout:
+            say(line)
+            if line.strip():
+                lines.append(line.strip())
     code = process.wait()
     timer.cancel()
     return (None if late else code), " | ".join(lines)

@@ -13,8 +13,12 @@ NEW = (
 OLD = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",num_gpu_blocks="1000"} 1.0\n'
 
 
-FEWEST = ObservedEngine(num_gpu_blocks=1000, kv_cache_tokens=16_000, max_concurrency=0.0)
-STATED = ObservedEngine(num_gpu_blocks=2422, kv_cache_tokens=38_752, max_concurrency=2.23)
+FEWEST = ObservedEngine(
+    num_gpu_blocks=1000, kv_cache_tokens=16_000, max_concurrency=0.0, block_size=16
+)
+STATED = ObservedEngine(
+    num_gpu_blocks=2422, kv_cache_tokens=38_752, max_concurrency=2.23, block_size=16
+)
 PAGES = {
     "tokens are stated since 0.24": (NEW, STATED),
     "before, blocks times their size": (OLD, FEWEST),

@@ -110,9 +110,6 @@ def load_variables(
     }
     if "VLLM_API_KEY" in own:
         found["OPENAI_API_KEY"] = {**own["VLLM_API_KEY"], "name": "OPENAI_API_KEY"}
-    for argument in read_arguments(resource.spec.engine.args):
-        if argument.flag == "--api-key" and argument.values:
-            found["OPENAI_API_KEY"] = {"name": "OPENAI_API_KEY", "value": argument.values[0]}
     if claim_and_path(model_uri) is not None:
         found["HF_HUB_OFFLINE"] = {"name": "HF_HUB_OFFLINE", "value": "1"}
         return list(found.values())

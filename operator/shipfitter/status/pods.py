@@ -10,6 +10,7 @@ class ObservedEngine:
     num_gpu_blocks: int
     kv_cache_tokens: int
     max_concurrency: float
+    block_size: int = 0  # tokens of an attention block; 0 where it does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,18 @@ def test_a_started_engine_is_compared_and_learnt_from_once():
     assert again.status["observed"] == first.status["observed"]
 
 
+def test_blocks_of_another_size_than_planned_are_counted_by_their_tokens():
+    nodes = (node("a", "L40S"),)
+    settled = Settled(*nodes)
+    planned = variant(settled.first)["numGpuBlocks"]
+    pods = tuple(
+        replace(pod, observed=replace(pod.observed, block_size=128))
+        for pod in observing(settled, planned // 8)
+    )
+    outcome = settled.decide(*nodes, pods=pods, now_seconds=NOW + 60)
+    assert outcome.status["observed"][0]["predictionErrorPercent"] == pytest.approx(0, abs=0.1)
+
+
 def test_the_next_plan_of_that_key_uses_what_was_learnt():
     nodes = (node("a", "L40S"),)
     settled = Settled(*nodes)
