@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shipfitter.core.inventory import NodeCapacity, Pool, pools
+from shipfitter.core.inventory import NodeCapacity, Pool, PoolNode, pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,16 @@ def pools_record(found: Surveyed) -> dict[str, Any]:
     }
 
 
+def _member(node: PoolNode) -> dict[str, Any]:
+    member: dict[str, Any] = {"node": node.name, "free": node.free_gpus}
+    if node.island_gpus:
+        known = node.free_in_islands if node.holders_known else [None] * len(node.island_gpus)
+        member["nvlinkIslands"] = [
+            {"gpus": gpus, "free": free} for gpus, free in zip(node.island_gpus, known, strict=True)
+        ]
+    return member
+
+
 def _pool(counted: Counted) -> dict[str, Any]:
     pool = counted.pool
     capability = pool.compute_capability
@@ -107,5 +117,5 @@ def _pool(counted: Counted) -> dict[str, Any]:
         "selectorIsExact": pool.selector_is_exact,
         "source": str(pool.source),
         "confidence": pool.source.confidence,
-        "members": [{"node": each.name, "free": each.free_gpus} for each in pool.nodes],
+        "members": [_member(each) for each in pool.nodes],
     }

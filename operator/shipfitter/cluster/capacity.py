@@ -143,7 +143,7 @@ def _silent(seen: _Node, now: float) -> bool:
 
 
 def _matters(before: Capacities, after: Capacities) -> bool:
-    """True where a plan could differ: not by the source, nor by the breathing of foreign memory."""
+    """True where a plan could differ: not by source, holders, or breathing of foreign memory."""
     if before == after:
         return False
     if len(before) != len(after):
@@ -159,4 +159,6 @@ def _matters(before: Capacities, after: Capacities) -> bool:
 
 def _skeleton(capacity: NodeCapacity) -> NodeCapacity:
     devices = tuple(replace(device, foreign_used_bytes=0) for device in capacity.devices)
-    return replace(capacity, devices=devices, source=CapacitySource.MEASURED)
+    # Who holds which GPU changes with every pod, and pods are heard of by themselves.
+    islands = tuple(replace(island, free=None) for island in capacity.islands)
+    return replace(capacity, devices=devices, islands=islands, source=CapacitySource.MEASURED)

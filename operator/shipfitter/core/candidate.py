@@ -28,6 +28,14 @@ class Candidate:
         return self.settings.layout.gpus
 
     @property
+    def is_linked(self) -> bool:
+        """Whether NVLink joins the GPUs that a replica's ranks get on a node."""
+        ranks = self.settings.layout.ranks_per_node
+        if any(node.island_gpus for node in self.pool.nodes) and ranks > 1:
+            return not self.pool.crossing(ranks)
+        return self.pool.nvlink
+
+    @property
     def gpu(self) -> Gpu:
         """The pool's card as the budget needs it; a shared card offers its share."""
         share = self.pool.replicas_per_gpu if self.pool.sharing != "none" else 1
@@ -38,7 +46,7 @@ class Candidate:
             foreign_used_bytes=self.pool.foreign_used_bytes,
             nominal_bytes=self.pool.nominal_bytes,
             compute_capability=self.pool.compute_capability,
-            nvlink=self.pool.nvlink,
+            nvlink=self.is_linked,
         )
 
 

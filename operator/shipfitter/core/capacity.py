@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shipfitter.core.islands import Island
+
 
 class CapacitySource(StrEnum):
     """Where a GPU's bytes were learnt, most trusted first."""
@@ -79,6 +81,7 @@ class NodeCapacity:
     resource_name: str = "nvidia.com/gpu"
     host_memory_bytes: int = 0
     nvlink: bool = False
+    islands: tuple[Island, ...] = ()  # of GPUs that NVLink joins, where the node's agent saw them
     by_claim: bool = False  # only a ResourceClaim gets these devices; no extended resource does
     remark: str = ""  # what of its agent's report is not believed, and why
     from_slices: bool = False  # a DRA driver hands them out: claims, not pods, tell what is used

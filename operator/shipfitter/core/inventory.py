@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity, Taint
+from shipfitter.core.islands import NodeIslands, crossing
 from shipfitter.core.node_classes import NodeGroup, node_groups, usable_devices
 from shipfitter.core.robust import TOLERANCE_PERCENT, lower_median
 from shipfitter.core.selectors import signature
@@ -21,6 +22,9 @@ class PoolNode:
 
     name: str
     free_gpus: int
+    island_gpus: tuple[int, ...] = ()  # of each NVLink island, where islands are known
+    free_in_islands: tuple[int, ...] = ()  # the least that is free in each
+    holders_known: bool = False  # which GPUs pods hold, not only how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,22 @@ class Pool:
     def free_gpus(self) -> int:
         """GPUs free over all nodes."""
         return sum(node.free_gpus for node in self.nodes)
+
+    def crossing(self, gpus: int, groups: int = 1) -> str:
+        """What to say where groups of GPUs must talk over PCIe though there is NVLink."""
+        return crossing(
+            (
+                NodeIslands(
+                    free_gpus=node.free_gpus,
+                    sizes=node.island_gpus,
+                    free=node.free_in_islands,
+                    is_known=node.holders_known,
+                )
+                for node in self.nodes
+            ),
+            gpus,
+            groups,
+        )
 
     def replicas_that_fit(self, gpus_per_node: int, *, nodes: int = 1) -> int:
         """Replicas the free GPUs hold now, of so many GPUs on each of so many nodes."""
@@ -90,7 +110,16 @@ def _pool(separated: Separated) -> Pool:
         foreign_used_bytes=foreign_used_bytes,
         compute_capability=_compute_capability(group),
         nodes=tuple(
-            PoolNode(name=node.name, free_gpus=_free_gpus(node, foreign_used_bytes))
+            PoolNode(
+                name=node.name,
+                free_gpus=_free_gpus(node, foreign_used_bytes),
+                island_gpus=tuple(island.gpus for island in node.islands),
+                free_in_islands=tuple(
+                    island.surely_free(node.used_gpus) for island in node.islands
+                ),
+                holders_known=bool(node.islands)
+                and all(island.free is not None for island in node.islands),
+            )
             for node in group.nodes
         ),
         selector=separated.selector,

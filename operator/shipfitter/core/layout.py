@@ -27,6 +27,11 @@ class ParallelLayout:
         return self.world_size * self.data_parallel_size
 
     @property
+    def ranks_per_node(self) -> int:
+        """Tensor parallel ranks of one group that share a node."""
+        return min(self.tensor_parallel_size, self.gpus_per_node)
+
+    @property
     def gpus_per_node(self) -> int:
         """GPUs of each of its pods."""
         return self.gpus // self.nodes

@@ -6,6 +6,7 @@ from typing import Any
 
 from shipfitter.core.capacity import CapacitySource, Device, NodeCapacity
 from shipfitter.core.gpus import bare_product, resolve_product
+from shipfitter.core.islands import Island, islands_of
 from shipfitter.core.measured import (
     MIG_RESOURCE_PREFIX,
     disbelief,
@@ -75,6 +76,7 @@ def node_capacity(
         sharing=shared.strategy,
         replicas_per_gpu=shared.replicas_per_gpu,
         nvlink=_nvlink(devices, gpunode if source in _MEASUREMENTS else None),
+        islands=_islands(gpunode, source, resource_name, shared),
     )
 
 
@@ -206,6 +208,17 @@ def _less_what_the_host_keeps(device: Device, node: Mapping[str, Any]) -> Device
 
 def _physical(allocatable_gpus: int, shared: Sharing) -> int:
     return -(-allocatable_gpus // shared.replicas_per_gpu)
+
+
+def _islands(
+    gpunode: Mapping[str, Any] | None, source: CapacitySource, resource_name: str, shared: Sharing
+) -> tuple[Island, ...]:
+    """The islands of whole GPUs; a share or a slice of one has none."""
+    whole_gpus = resource_name == GPU_RESOURCE and shared.strategy == "none"
+    if gpunode is None or source not in _MEASUREMENTS or not whole_gpus:
+        return ()
+    current = source is CapacitySource.MEASURED
+    return islands_of(gpunode.get("status") or {}, current=current)
 
 
 def _nvlink(devices: tuple[Device, ...], gpunode: Mapping[str, Any] | None) -> bool:

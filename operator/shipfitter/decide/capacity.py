@@ -7,6 +7,7 @@ from dataclasses import replace
 from shipfitter.api.model_deployment import Allocation, ModelDeployment
 from shipfitter.core.expected import expected_pools
 from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
+from shipfitter.core.islands import given_back
 from shipfitter.core.plan import VariantPlan
 from shipfitter.decide.world import LivePod, World
 
@@ -16,19 +17,24 @@ GPU_TAINTS = ("nvidia.com/gpu", "sku", "cloud.google.com/gke-accelerator")
 
 def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
     """The pools this deployment could use: nodes it selects and tolerates, own GPUs given back."""
-    own: Counter[str] = Counter()
+    own: Counter[tuple[str, str]] = Counter()
     for pod in world.pods:
-        own[pod.node] += pod.gpus
+        own[pod.node, pod.gpu_resource] += pod.gpus
     selected = (node for node in world.nodes if _usable(resource, node))
-    found = pools(
-        tuple(
-            replace(node, used_gpus=max(0, node.used_gpus - own[node.name]))
-            if node.name in own
-            else node
-            for node in selected
-        )
-    )
+    found = pools(tuple(_without_own(node, own) for node in selected))
     return (*found, *_expected(resource, world, found))
+
+
+def _without_own(node: NodeCapacity, own: Mapping[tuple[str, str], int]) -> NodeCapacity:
+    """The node with our GPUs counted as free, of the resource that our pods asked for."""
+    returned = own.get((node.name, node.resource_name), 0) + own.get((node.name, ""), 0)
+    if not returned:
+        return node
+    return replace(
+        node,
+        used_gpus=max(0, node.used_gpus - returned),
+        islands=given_back(node.islands, returned),
+    )
 
 
 def _expected(resource: ModelDeployment, world: World, known: tuple[Pool, ...]) -> tuple[Pool, ...]:

@@ -23,6 +23,7 @@ class LivePod:
     phase: str
     node: str = ""
     waiting_for_gpu_since: float | None = None  # unschedulable since (epoch seconds)
+    unschedulable: tuple[str, ...] = ()  # what nodes lack, by the scheduler's words
     template_hash: str = ""
     restarts: int = 0
     waiting_reason: str = ""  # CrashLoopBackOff, ImagePullBackOff, ...
@@ -30,6 +31,7 @@ class LivePod:
     exit_code: int | None = None
     terminating: bool = False
     gpus: int = 0  # GPUs it requests
+    gpu_resource: str = ""  # under which name; empty: under whatever its node offers
     created_seconds: float = 0.0
     ended_reason: str = ""  # OOMKilled, Error, ...
     address: str = ""
