@@ -39,6 +39,20 @@ def cluster_nodes(context: str | None) -> tuple[NodeCapacity, ...]:
         ) from error
 
 
+def cluster_has_groups(context: str | None) -> bool:
+    """Whether the kubeconfig's cluster can run a replica over several nodes.
+
+    Raises NoClusterError where it does not answer.
+    """
+    from shipfitter.cluster.failures import ApiError
+    from shipfitter.cluster.survey import survey_groups
+
+    try:
+        return survey_groups(context=context)
+    except ApiError as error:
+        raise NoClusterError(f"the cluster does not say whether it has groups: {error}") from error
+
+
 def imagined_nodes(gpus: list[str]) -> tuple[NodeCapacity, ...]:
     """One free node for each GPU[:COUNT]; an instance type has its own count.
 

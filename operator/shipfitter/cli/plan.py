@@ -11,7 +11,7 @@ import yaml
 
 from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.cli.facts import facts_for
-from shipfitter.cli.nodes import cluster_nodes, imagined_nodes, read_nodes
+from shipfitter.cli.nodes import cluster_has_groups, cluster_nodes, imagined_nodes, read_nodes
 from shipfitter.cli.plan_text import plan_text
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.decide import Outcome, World, decide
@@ -42,7 +42,9 @@ def run_plan(
     try:
         bodies = _bodies(file)
         capacity = _capacity(gpus, nodes, context)
-        outcomes = [(body, _decide(body, capacity, offline=offline)) for body in bodies]
+        # On paper a cluster has what a plan needs; a real one is asked.
+        groups = bool(gpus or nodes) or cluster_has_groups(context)
+        outcomes = [(body, _decide(body, capacity, groups, offline=offline)) for body in bodies]
     except UserError as error:
         print(f"shipfitter: {error}", file=sys.stderr)
         return EXIT_MISTAKE
@@ -77,11 +79,18 @@ def _capacity(gpus: list[str], nodes: Path | None, context: str | None) -> tuple
     return cluster_nodes(context)
 
 
-def _decide(body: Mapping[str, Any], nodes: tuple[NodeCapacity, ...], *, offline: bool) -> Outcome:
+def _decide(
+    body: Mapping[str, Any], nodes: tuple[NodeCapacity, ...], groups: bool, *, offline: bool
+) -> Outcome:
     resource = ModelDeployment.parse(body)
     # A plan on paper starts from nothing: what the object's status says is the operator's.
     fresh = {key: value for key, value in body.items() if key != "status"}
-    world = World(now_seconds=time.time(), nodes=nodes, models=facts_for(resource, offline=offline))
+    world = World(
+        now_seconds=time.time(),
+        nodes=nodes,
+        models=facts_for(resource, offline=offline),
+        leader_worker_sets=groups,
+    )
     return decide(fresh, world)
 
 

@@ -46,7 +46,7 @@ def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> I
     variant = plan["variants"][0]
     mark = "✓" if variant["verdict"] == "Fits" else "≈"
     yield (
-        f"{mark} {name} on {variant['gpusPerReplica']} × {variant['gpuProduct']}   "
+        f"{mark} {name} on {_gpus(variant)} × {variant['gpuProduct']}   "
         f"(pool {variant['pool']}, capacity: {variant['capacitySource'].lower()})"
     )
     for key, value in _numbers(variant, model, status):
@@ -55,6 +55,26 @@ def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> I
     yield ""
     yield from _budget(variant)
     yield from _choices(plan)
+
+
+def _gpus(variant: Mapping[str, Any]) -> str:
+    """GPUs of a replica; over several nodes as nodes × GPUs of each."""
+    gpus, nodes = variant["gpusPerReplica"], variant.get("nodesPerReplica", 1)
+    return f"{nodes} nodes × {gpus // nodes}" if nodes > 1 else str(gpus)
+
+
+def _layout(variant: Mapping[str, Any]) -> str:
+    """How the engine is spread; empty where tensor parallel is all there is to say."""
+    copies = int((variant.get("settings") or {}).get("data_parallel_size", 1))
+    stages, nodes = variant["pipelineParallelSize"], variant.get("nodesPerReplica", 1)
+    words = [f"tensor parallel {variant['tensorParallelSize']}"]
+    if stages > 1:
+        words.append(f"{stages} pipeline stages")
+    if copies > 1:
+        words.append(f"data parallel {copies}, each rank with the cache and sequences named here")
+    if nodes > 1:
+        words.append(f"{nodes} pods as a LeaderWorkerSet")
+    return "; ".join(words) if len(words) > 1 else ""
 
 
 def _numbers(
@@ -69,6 +89,8 @@ def _numbers(
         f"{variant['maxNumSeqs']}; {variant['runningAtTypical']} of typical length run at once; "
         f"limited by {variant['limitedBy']}",
     )
+    if layout := _layout(variant):
+        yield "layout", layout
     yield "max_num_batched_tokens", str(variant["maxNumBatchedTokens"])
     yield "gpu_memory_utilization", str(variant["gpuMemoryUtilization"])
     yield (

@@ -13,6 +13,7 @@ from shipfitter.cluster.free_gpus import ForeignUse
 from shipfitter.cluster.kinds import (
     DEVICE_CLASS,
     GPU_NODE,
+    LEADER_WORKER_SET,
     NODE,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
@@ -37,6 +38,20 @@ def survey_nodes(
         return survey(client)
     finally:
         client.close()
+
+
+def survey_groups(context: str | None = None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the cluster knows LeaderWorkerSets; everybody may ask what there is."""
+    client = Client(lambda: load_configuration(environ, context=context))
+    try:
+        client.request("GET", f"/apis/{LEADER_WORKER_SET.api_version}")
+    except ApiError as error:
+        if error.not_found or error.status == FORBIDDEN:
+            return False
+        raise
+    finally:
+        client.close()
+    return True
 
 
 def survey(client: Client) -> tuple[NodeCapacity, ...]:

@@ -160,7 +160,8 @@ def _would_fit(intent: Intent, pools: tuple[Pool, ...]) -> tuple[Alternative, ..
                 named=named(sizing), length=sizing.max_model_len, gpus=sizing.gpus_per_replica
             )
             option = Alternative(text, allows(sizing))
-            if option not in found:
+            same = (named(sizing), option.would_allow)
+            if not any(same[0] in each.summary and same[1] == each.would_allow for each in found):
                 found.append(option)
         if len(found) == MOST_ALTERNATIVES:
             break
@@ -184,18 +185,34 @@ def _relaxations(
     if intent.kv_cache_dtype == "auto":
         yield "kvCacheDtype fp8: {named}", replace(intent, kv_cache_dtype="fp8"), pools
     if intent.tensor_parallel_size or intent.max_gpus_per_replica < 16:
-        free = replace(intent, tensor_parallel_size=None, max_gpus_per_replica=16)
+        free = replace(
+            intent, tensor_parallel_size=None, max_gpus_per_replica=16, spans_nodes=False
+        )
         yield "more GPUs per replica: {named}", free, pools
     if intent.spans_nodes:
         more = replace(intent, max_gpus_per_replica=MOST_GPUS_IN_GROUPS)
         yield "gpus.perReplica.max {gpus}: {named}", more, pools
+        larger = tuple(_with_more_nodes(pool) for pool in pools)
+        yield "more nodes of a type that is here, gpus.perReplica.max {gpus}: {named}", more, larger
     if intent.products:
         yield "another product that is here: {named}", replace(intent, products=()), pools
-    anywhere = replace(intent, products=(), tensor_parallel_size=None, max_gpus_per_replica=8)
+    anywhere = replace(
+        intent,
+        products=(),
+        tensor_parallel_size=None,
+        max_gpus_per_replica=8,
+        spans_nodes=False,
+    )
     for product in COMMON_NODE_TYPES:
         here = max((pool.gpus_per_node for pool in pools if pool.product == product), default=0)
         for count in (n for n in (1, 2, 4, 8) if n > here):
             yield "{named}, a node type that is not here", anywhere, (_imagined(product, count),)
+
+
+def _with_more_nodes(pool: Pool) -> Pool:
+    count = max(len(pool.nodes), MOST_GPUS_IN_GROUPS // pool.gpus_per_node)
+    nodes = (PoolNode(name=f"{number}", free_gpus=pool.gpus_per_node) for number in range(count))
+    return replace(pool, nodes=tuple(nodes))
 
 
 def _imagined(product: str, count: int) -> Pool:
