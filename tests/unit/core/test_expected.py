@@ -42,6 +42,9 @@ def nodepool(*requirements, name="gpu", labels=None, taints=(), **metadata):
 
 TYPE = "node.kubernetes.io/instance-type"
 GPU_NAME, GPU_COUNT = (f"karpenter.k8s.aws/instance-gpu-{what}" for what in ("name", "count"))
+FAMILY, SIZE = "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size"
+EKS_NAME, EKS_COUNT = (f"eks.amazonaws.com/instance-gpu-{what}" for what in ("name", "count"))
+SKU = "karpenter.azure.com/sku-name"
 GPU_MEMORY = "karpenter.k8s.aws/instance-gpu-memory"
 POOL = {"karpenter.sh/nodepool": "gpu"}
 
@@ -91,6 +94,36 @@ POOL = {"karpenter.sh/nodepool": "gpu"}
             id="on its way out",
         ),
         pytest.param({"metadata": {"name": "empty"}, "spec": {}}, [], id="an empty one"),
+        pytest.param(
+            nodepool(
+                (FAMILY, "In", ["g6e", "m7i"]), (SIZE, "In", ["xlarge", "4xlarge", "48xlarge"])
+            ),
+            [
+                ("NVIDIA-L40S", 1, POOL | {FAMILY: "g6e", GPU_COUNT: "1"}),
+                ("NVIDIA-L40S", 8, POOL | {FAMILY: "g6e", GPU_COUNT: "8"}),
+            ],
+            id="a family: one kind for each number of GPUs its sizes have",
+        ),
+        pytest.param(
+            nodepool((FAMILY, "In", ["p5"]), (GPU_COUNT, "In", ["8"])),
+            [("NVIDIA-H100-80GB-HBM3", 8, POOL | {FAMILY: "p5", GPU_COUNT: "8"})],
+            id="a family and a number",
+        ),
+        pytest.param(
+            nodepool((EKS_NAME, "In", ["l40s"]), (EKS_COUNT, "In", ["4"])),
+            [("NVIDIA-L40S", 4, POOL | {EKS_NAME: "l40s", EKS_COUNT: "4"})],
+            id="EKS Auto Mode's own labels",
+        ),
+        pytest.param(
+            nodepool((SKU, "In", ["Standard_NC24ads_A100_v4"])),
+            [("NVIDIA-A100-80GB-PCIe", 1, POOL | {SKU: "Standard_NC24ads_A100_v4"})],
+            id="Azure's machine types",
+        ),
+        pytest.param(
+            nodepool((TYPE, "In", ["g6.xlarge", "g6e.xlarge"]), (TYPE, "In", ["g6e.xlarge"])),
+            [("NVIDIA-L40S", 1, POOL | {TYPE: "g6e.xlarge"})],
+            id="two requirements on one label: what both allow",
+        ),
     ],
 )
 def test_what_a_nodepool_would_make(body, want):
