@@ -10,6 +10,7 @@ from shipfitter.cluster.client import Client
 from shipfitter.cluster.inspection_state import OwnJob, own_job
 from shipfitter.cluster.last_words import LastWords
 from shipfitter.cluster.queue import Key
+from shipfitter.cluster.quotas import NamespaceQuota, namespace_quota
 from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
 from shipfitter.cluster.watch import Watch
@@ -39,6 +40,7 @@ class Caches:
         on_own_change: Callable[[Key], None] = lambda key: None,
         on_capacity_change: Callable[[str], None] = lambda node: None,
         on_gpus_freed: Callable[[Key], None] = lambda key: None,
+        on_quota_change: Callable[[str], None] = lambda namespace: None,
         on_groups: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -134,6 +136,16 @@ class Caches:
             for kind in (kinds.SERVICE, kinds.DISRUPTION_BUDGET, kinds.CLAIM_TEMPLATE)
             for place in places
         ]
+        self.quotas: list[Watch[NamespaceQuota]] = [
+            Watch(
+                client,
+                kinds.QUOTA,
+                namespace_quota,
+                namespace=place,
+                on_change=lambda change: on_quota_change(change.key.partition("/")[0]),
+            )
+            for place in places
+        ]
         self.jobs: list[Watch[OwnJob]] = [
             Watch(
                 client,
@@ -156,6 +168,7 @@ class Caches:
         yield from self.pods
         yield from self.workloads
         yield from self.objects
+        yield from self.quotas
         yield from self.jobs
 
     def start(self) -> None:
@@ -216,6 +229,10 @@ class Caches:
     def own_workloads(self) -> list[OwnWorkload]:
         """All Deployments and LeaderWorkerSets of ours."""
         return [each for watch in self.workloads for each in watch.store.items().values()]
+
+    def namespace_quotas(self) -> list[NamespaceQuota]:
+        """The quotas that count devices."""
+        return [each for watch in self.quotas for each in watch.store.items().values() if each.hard]
 
     def inspections(self) -> list[OwnJob]:
         """All Jobs of ours that read models."""

@@ -5,7 +5,7 @@ decision until the API server has its workloads, a promise stands in memory alon
 """
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,6 +104,16 @@ def claims(workloads: Iterable[OwnWorkload], pods: Iterable[OwnPod]) -> tuple[Cl
         if workload.gpus and unbound + missing:
             open_claims.append(Claim(workload=workload, pods=unbound + missing))
     return tuple(open_claims)
+
+
+def to_come(workloads: Iterable[OwnWorkload], pods: Iterable[OwnPod]) -> Counter[str]:
+    """Devices that pods which are still to be made will ask for, by resource name."""
+    there = Counter((pod.namespace, pod.owner, pod.variant) for pod in pods if not pod.ended)
+    total: Counter[str] = Counter()
+    for each in workloads:
+        missing = max(0, each.pods - there[each.namespace, each.owner, each.variant])
+        total.update({name: count * missing for name, count in each.gpus.items()})
+    return total
 
 
 def charge(nodes: Iterable[NodeCapacity], open_claims: Iterable[Claim]) -> tuple[NodeCapacity, ...]:

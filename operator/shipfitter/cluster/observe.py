@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +21,12 @@ from shipfitter.cluster.kinds import (
 )
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
+from shipfitter.cluster.quotas import counted, gpu_quotas, requested
 from shipfitter.cluster.trim import OwnPod
 from shipfitter.cluster.verification import Verifications
 from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.capacity import NodeCapacity
+from shipfitter.core.quota import GpuQuota
 from shipfitter.decide.world import LivePod, LiveWorkload, Outcome, Settings, World
 from shipfitter.status.load_test import LoadTest
 from shipfitter.status.pods import ObservedEngine
@@ -37,6 +39,7 @@ class OwnState:
     workloads: tuple[LiveWorkload, ...]
     claim_access_modes: tuple[str, ...] | None
     learnt: Mapping[CalibrationKey, Learning]
+    priority_class: str = ""  # of its pods
     load_tests: tuple[LoadTest, ...] = ()
 
 
@@ -62,6 +65,7 @@ class Observer:
             claim_access_modes=self._claim_access_modes(key, body),
             learnt=self.calibrations.learnt() if self.calibrations else {},
             load_tests=self.verifications.look(key, body) if self.verifications else (),
+            priority_class=_priority_class(body),
         )
 
     def world(self, key: Key, own: OwnState, models: Mapping[str, Found]) -> World:
@@ -90,6 +94,8 @@ class Observer:
             disruption_budget_uid=budget.uid if budget else "",
             expected=self.caches.expected_nodes(),
             claim_templates={each.name: each.uid for each in self.caches.own_claim_templates(key)},
+            quotas=self._quotas(key, own, pods),
+            own_requests=requested(pods, key),
             settings=self.settings,
         )
 
@@ -106,6 +112,18 @@ class Observer:
         if claim is None:
             return None
         return tuple(claim.get("spec", {}).get("accessModes") or ())
+
+    def _quotas(self, key: Key, own: OwnState, pods: list[OwnPod]) -> tuple[GpuQuota, ...]:
+        """What quotas say, with pods of other deployments that are still to be made."""
+        found = self.caches.namespace_quotas()
+        if not any(each.namespace == key.namespace for each in found):
+            return ()
+        others = self.promises.over(self.caches.own_workloads(), but_for=key)
+        coming = ledger.to_come((w for w in others if w.namespace == key.namespace), pods)
+        return tuple(
+            replace(quota, used_by_others=quota.used_by_others + counted(quota, coming))
+            for quota in gpu_quotas(found, key, own.priority_class, requested(pods, key))
+        )
 
     def _nodes(self, key: Key, pods: list[OwnPod]) -> tuple[NodeCapacity, ...]:
         """Nodes with all that is held or promised on them, but for this deployment's promises."""
@@ -130,6 +148,12 @@ class Observer:
         ]
 
 
+def _priority_class(body: Mapping[str, Any]) -> str:
+    placement = (body.get("spec") or {}).get("placement")
+    name = placement.get("priorityClassName") if isinstance(placement, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
 def live_workload(api_version: str, kind: str, raw: Mapping[str, Any]) -> LiveWorkload:
     """A listed workload; items of a list do not say what they are."""
     metadata = {name: value for name, value in raw["metadata"].items() if name != "managedFields"}
@@ -152,6 +176,7 @@ def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
         phase=pod.phase,
         node=pod.node,
         waiting_for_gpu_since=datetime.fromisoformat(since).timestamp() if since else None,
+        unschedulable=pod.unschedulable,
         template_hash=pod.template_hash,
         restarts=pod.restarts,
         waiting_reason=pod.waiting_reason,
@@ -159,6 +184,7 @@ def live_pod(pod: OwnPod, observed: ObservedEngine | None = None) -> LivePod:
         exit_code=pod.exit_code,
         terminating=pod.terminating,
         gpus=sum(pod.gpus.values()) if holds else 0,
+        gpu_resource=next(iter(pod.gpus), ""),
         created_seconds=datetime.fromisoformat(pod.created).timestamp() if pod.created else 0.0,
         ended_reason=pod.ended_reason,
         address=pod.address,

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shipfitter.cluster.apply import Applier
@@ -15,6 +15,7 @@ from shipfitter.cluster.model_facts import ModelCache
 from shipfitter.cluster.observe import Observer
 from shipfitter.cluster.queue import Key
 from shipfitter.decide.world import Notice, Outcome, World
+from shipfitter.status.apply_refused import NAME_TAKEN, REASON, with_refusal
 
 Decide = Callable[[Mapping[str, Any], World], Outcome]
 
@@ -68,15 +69,13 @@ class Reconciler:
             self.observer.promise(key, own, outcome)
         changed, refused = self._apply(key, outcome)
         self.models.keep(key, body, resolved)
+        if refused is not None and not refused.retryable:
+            outcome = self._refused(body, outcome, refused)
         changed |= self._report(key, body, outcome)
         if self.observer.calibrations is not None:
             for update in outcome.calibrations:
                 self.observer.calibrations.write(update)
         if refused is not None:
-            if not refused.retryable:
-                reason = "NameTaken" if refused.reason == "NameTaken" else "ApplyRefused"
-                told = Notice(type="Warning", reason=reason, message=refused.message)
-                self.events.post(body, told)
             raise refused
         self.applier.delete(key, outcome.deletes)
         retry = self._start_load_test(key, outcome)
@@ -107,6 +106,26 @@ class Reconciler:
             return True, error
         finally:
             self.observer.promises.withdraw(key)
+
+    def _refused(self, body: Mapping[str, Any], outcome: Outcome, refused: ApiError) -> Outcome:
+        """The outcome with the server's words in its status, and an Event where they are new."""
+        prior = body.get("status") or {}
+        reason = NAME_TAKEN if refused.reason == NAME_TAKEN else REASON
+        told = Notice(type="Warning", reason=reason, message=refused.message)
+        if outcome.status is None:
+            return replace(outcome, notices=(told,))
+        status = with_refusal(
+            outcome.status,
+            prior,
+            words=refused.message,
+            reason=reason,
+            now_seconds=self.observer.now(),
+        )
+        changed = condition_changes(prior, status)
+        news = {line.partition(":")[0].split()[2] for line in changed}
+        known = reason in {each["reason"] for each in status["conditions"]} - news
+        notices = [each for each in outcome.notices if each.reason in {*news, "Resized"}]
+        return replace(outcome, status=status, notices=(*notices, *([] if known else [told])))
 
     def _report(self, key: Key, body: Mapping[str, Any], outcome: Outcome) -> bool:
         told = outcome.status is not None and self.applier.write_status(body, outcome.status)

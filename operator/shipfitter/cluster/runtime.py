@@ -62,6 +62,7 @@ class Runtime:
             on_own_change=self._own_changed,
             on_capacity_change=self._capacity_changed,
             on_gpus_freed=self._gpus_freed,
+            on_quota_change=self._quota_changed,
             on_groups=self._groups_came_or_went,
             clock=clock,
         )
@@ -241,6 +242,13 @@ class Runtime:
             keys = list(self._keys)
         for key in keys:
             self.queue.add(key)
+
+    def _quota_changed(self, namespace: str) -> None:
+        """What waits there may have its GPUs now, or less than it was promised."""
+        with self._lock:
+            keys = [key for key in self._keys if key.namespace == namespace]
+        for key in keys:
+            self.queue.add(key, after_seconds=BURST_SECONDS)
 
     def _gpus_freed(self, owner: Key) -> None:
         for key in list(self._looking_again):

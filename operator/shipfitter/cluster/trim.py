@@ -16,6 +16,7 @@ from shipfitter.cluster.kinds import (
     TEMPLATE_ANNOTATION,
     VARIANT_LABEL,
 )
+from shipfitter.status.scheduling import lacking
 
 NODE_FIELDS = ("allocatable", "capacity", "nodeInfo")
 
@@ -78,6 +79,7 @@ class OwnPod:
     node: str = ""
     gpus: Mapping[str, int] = field(default_factory=dict)  # requested, by resource name
     unschedulable_since: str = ""
+    unschedulable: tuple[str, ...] = ()  # what nodes lack, by the scheduler's words
     template_hash: str = ""
     restarts: int = 0
     waiting_reason: str = ""
@@ -115,6 +117,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         node=intern(spec.get("nodeName") or ""),
         gpus=_gpus(metadata, spec),
         unschedulable_since=(scheduled.get("lastTransitionTime") or "") if waits else "",
+        unschedulable=lacking(scheduled.get("message") or "") if waits else (),
         template_hash=(metadata.get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""),
         restarts=int(main.get("restartCount") or 0),
         waiting_reason=((main.get("state") or {}).get("waiting") or {}).get("reason") or "",

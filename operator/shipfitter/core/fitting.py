@@ -9,6 +9,7 @@ from shipfitter.core.goals import Goals
 from shipfitter.core.groups import group_gpu_counts
 from shipfitter.core.intent import Intent, ModelChoice, Wanted
 from shipfitter.core.inventory import Pool
+from shipfitter.core.quota import lowest
 from shipfitter.core.room import Room
 from shipfitter.core.sizing import size
 from shipfitter.units import GIB
@@ -68,6 +69,9 @@ def _sized(
     point: bool,
 ) -> Iterator[Sizing]:
     for pool in pools:
+        quota = lowest(intent.quotas, pool.resource_name)
+        if quota is not None and count > quota.hard:
+            continue
         for candidate in offered(intent, pool, model, count):
             sizing = size(candidate, intent, point=point)
             if sizing is not None:

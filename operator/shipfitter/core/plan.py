@@ -17,6 +17,7 @@ from shipfitter.core.intent import (
 )
 from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.nofit import NoFit, no_fit
+from shipfitter.core.quota_obstacle import beyond_quota
 from shipfitter.core.resplit import placed
 from shipfitter.core.spread import VariantPlan, least_length, spread
 from shipfitter.units import format_gib
@@ -61,6 +62,7 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     found = _solve(intent, there)
     if isinstance(found, NoFit):
         found = explained(intent, there, found, _solve)
+        found = beyond_quota(intent, there, found, _solve)
     if len(there) == len(pools) or (isinstance(found, Plan) and _starts(intent, found)):
         return found
     expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
@@ -87,7 +89,7 @@ def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
                     variants=variants,
                     alternatives=better_choices(intent, usable, first),
                     frontier=frontier(intent, first),
-                    why=_why(intent, first, found),
+                    why=_why(intent, first, found) + _links(variants[0]),
                 )
     return no_fit(intent, pools)
 
@@ -113,6 +115,14 @@ def _on_one_or_more(
 def _all_placed(intent: Intent, pools: tuple[Pool, ...], variants: tuple[VariantPlan, ...]) -> bool:
     """Whether every replica finds GPUs now."""
     return sum(placed(intent, pools, variants)) >= intent.replicas
+
+
+def _links(variant: VariantPlan) -> str:
+    """What to add where ranks of tensor parallelism do not all find NVLink."""
+    sizing, layout = variant.sizing, variant.sizing.settings.layout
+    groups = variant.replicas * layout.nodes * layout.gpus_per_node // layout.ranks_per_node
+    told = sizing.pool.crossing(layout.ranks_per_node, groups)
+    return f"; {told}" if told else ""
 
 
 def _why(intent: Intent, best: Sizing, fitting: list[Sizing]) -> str:

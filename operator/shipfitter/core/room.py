@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from shipfitter.core.candidate import Sizing
 from shipfitter.core.inventory import Pool
-from shipfitter.core.quota import GpuQuota, tightest
+from shipfitter.core.quota import GpuQuota
 
 NO_LIMIT = 1 << 31
 
@@ -16,17 +16,13 @@ class Room:
     def __init__(self, pools: Iterable[Pool], quotas: Iterable[GpuQuota] = ()) -> None:
         self._pools = {pool.name: pool for pool in pools}
         self._replicas: Counter[str] = Counter()  # handed out, by pool
-        self._allowed: dict[str, int] = {}  # GPUs that a quota still allows, by resource
-        for name in {pool.resource_name for pool in self._pools.values()}:
-            quota = tightest(quotas, name)
-            if quota is not None:
-                self._allowed[name] = quota.left
+        self._quotas = tuple(quotas)
+        self._spent = [0] * len(self._quotas)  # GPUs handed out that a quota counts
 
     def copy(self) -> "Room":
         """The same, to be handed out for a trial."""
-        other = Room(())
-        other._pools, other._replicas = self._pools, Counter(self._replicas)
-        other._allowed = dict(self._allowed)
+        other = Room(self._pools.values(), self._quotas)
+        other._replicas, other._spent = Counter(self._replicas), list(self._spent)
         return other
 
     def more(self, sizing: Sizing) -> int:
@@ -39,12 +35,16 @@ class Room:
 
     def allowed(self, sizing: Sizing) -> int:
         """Replicas of this sizing that quotas allow beside those that were handed out."""
-        allowed = self._allowed.get(sizing.pool.resource_name)
-        return NO_LIMIT if allowed is None else max(0, allowed) // sizing.gpus_per_replica
+        lefts = (
+            max(0, quota.left - spent)
+            for quota, spent in zip(self._quotas, self._spent, strict=True)
+            if quota.counts(sizing.pool.resource_name)
+        )
+        return min((left // sizing.gpus_per_replica for left in lefts), default=NO_LIMIT)
 
     def take(self, sizing: Sizing, replicas: int) -> None:
         """These replicas have a place, or hold one already."""
         self._replicas[sizing.pool.name] += replicas
-        resource = sizing.pool.resource_name
-        if resource in self._allowed:
-            self._allowed[resource] -= replicas * sizing.gpus_per_replica
+        for index, quota in enumerate(self._quotas):
+            if quota.counts(sizing.pool.resource_name):
+                self._spent[index] += replicas * sizing.gpus_per_replica

@@ -5,16 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
-from shipfitter.api.model_source import canonical_uri
 from shipfitter.api.storage_rules import MANY, claim_problems
-from shipfitter.core.engines import EngineVersion
 from shipfitter.core.intent import Intent
 from shipfitter.core.inventory import Pool
 from shipfitter.core.model import ModelFacts
 from shipfitter.decide.capacity import elsewhere, held_by_pool, pools_for, stranded
 from shipfitter.decide.choice import Choice, Resizing, choose
 from shipfitter.decide.deletion_cost import deletion_costs
-from shipfitter.decide.doubts import doubts
 from shipfitter.decide.groups import grouped, with_groups
 from shipfitter.decide.hearing import after_refusals, named
 from shipfitter.decide.learning import learnt_from, learnt_of
@@ -23,25 +20,20 @@ from shipfitter.decide.objects import Written, manifests
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.recovery import Recovery
 from shipfitter.decide.report import Report, status_of
+from shipfitter.decide.resolved import Engine, engine_of, models_of
+from shipfitter.decide.told import capacity, drift, model_sentence
 from shipfitter.decide.verify import Rollout, Verification, verified
+from shipfitter.decide.waiting import held_back, other_pools
 from shipfitter.decide.wish import intent_of
 from shipfitter.decide.world import Outcome, World
 from shipfitter.errors import (
-    HubUnavailableError,
-    InspectingError,
     InvalidSpecError,
     UserError,
 )
-from shipfitter.render.plan_record import engine_version, inputs_hash, read_plan
+from shipfitter.render.plan_record import inputs_hash, read_plan
+from shipfitter.status.availability import NOTHING_BESIDE, Beside
 from shipfitter.status.conditions import Condition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """The image that runs, and its version."""
-
-    image: str
-    version: EngineVersion
+from shipfitter.status.refused_pods import refused_pods
 
 
 def decide(body: Mapping[str, Any], world: World) -> Outcome:
@@ -52,44 +44,13 @@ def decide(body: Mapping[str, Any], world: World) -> Outcome:
         problems = claim_problems(resource, world.claim_access_modes or (MANY,))
         if problems:
             raise InvalidSpecError(problems)
-        engine = _engine(resource, prior, world)
-        models = _models(resource, world)
+        engine = engine_of(resource, prior, world)
+        models = models_of(resource, world)
     except InvalidSpecError as error:
         return _stopped(body, world, prior, "Planned", error)
     except UserError as error:
         return _stopped(body, world, prior, "ModelResolved", error)
     return _decided(Case(body, world, prior, resource, engine, models))
-
-
-def _engine(resource: ModelDeployment, prior: Prior, world: World) -> Engine:
-    """The spec's image, else the one pinned at the first plan, else the chart's."""
-    image = resource.spec.engine.image or prior.image or world.settings.default_image
-    text = resource.spec.engine.version or engine_version(image)
-    if text is None:
-        raise InvalidSpecError(
-            (f"spec.engine.version: {image} does not tell its version; give it, such as 0.33.0",)
-        )
-    return Engine(image=image, version=EngineVersion.parse(text))
-
-
-def _models(resource: ModelDeployment, world: World) -> tuple[tuple[str, ModelFacts], ...]:
-    """Facts of the first choice and of those alternatives that are known.
-
-    Raises the first choice's UserError: another model is taken where the first does not fit, not
-    where it is misspelt. What is still being read is waited for, or the choice would be too early.
-    """
-    choices = [canonical_uri(choice.uri) for choice in resource.spec.model.choices]
-    first = world.models.get(choices[0])
-    if first is None:
-        raise HubUnavailableError(f"spec.model.uri: {choices[0]} is still being read")
-    if isinstance(first, UserError):
-        raise first
-    for uri in choices:
-        if isinstance(reading := world.models.get(uri), InspectingError):
-            raise reading
-    return tuple(
-        (uri, facts) for uri in choices if isinstance(facts := world.models.get(uri), ModelFacts)
-    )
 
 
 def _stopped(
@@ -130,10 +91,12 @@ def _decided(case: Case) -> Outcome:
         bounds=recovery.bounds,
         learnt=learnt_of(resource, world),
         elsewhere=elsewhere(resource, world),
+        quotas=world.quotas,
     )
     intent = with_groups(intent, world)
     pools = pools_for(resource, world)
     kept = read_plan(prior.plan, dict(models)) if prior.inputs_hash == inputs else None
+    held = held_by_pool(named(resource, kept), world.replicas) if kept else {}
     choice = choose(
         intent,
         pools,
@@ -142,7 +105,7 @@ def _decided(case: Case) -> Outcome:
         prior_conditions=prior.conditions,
         now_seconds=world.now_seconds,
         stranded=stranded(world.pods),
-        held=held_by_pool(named(resource, kept), world.replicas) if kept else {},
+        held=held,
     )
     choice = grouped(choice, kept, intent, pools)
     choice, recovery = after_refusals(
@@ -171,10 +134,10 @@ def _decided(case: Case) -> Outcome:
         prior=prior,
         plan_record=written.record or prior.plan,
         conditions=(
-            Condition("ModelResolved", True, "Resolved", _model_sentence(resource, world, facts)),
-            _capacity(pools, world),
+            Condition("ModelResolved", True, "Resolved", model_sentence(resource, world, facts)),
+            capacity(pools, world),
             choice.planned,
-            _drift(choice, resource, engine, world),
+            drift(choice, resource, engine, world),
             *([lesson.condition] if lesson.condition else []),
             *([verification.condition] if verification.condition else []),
         ),
@@ -187,6 +150,7 @@ def _decided(case: Case) -> Outcome:
         recovery=recovery.record(),
         observed=lesson.observed,
         verify=verification.record,
+        beside=_beside(case, choice, intent, pools, held),
     )
     status = status_of(report)
     return Outcome(
@@ -201,6 +165,19 @@ def _decided(case: Case) -> Outcome:
             choice.look_again_seconds or written.look_again_seconds,
             verification.look_again_seconds,
         ),
+    )
+
+
+def _beside(
+    case: Case, choice: Choice, intent: Intent, pools: tuple[Pool, ...], held: Mapping[str, int]
+) -> Beside:
+    """What is in the way of replicas beside their pods."""
+    if choice.plan is None:
+        return NOTHING_BESIDE
+    return Beside(
+        refused=refused_pods(workload.body for workload in case.world.workloads),
+        quota=held_back(intent, choice.plan),
+        elsewhere=other_pools(intent, pools, choice.plan, held),
     )
 
 
@@ -233,37 +210,4 @@ def _resizing(resource: ModelDeployment, world: World, recovery: Recovery) -> Re
         minimum_gain_percent=resize.minimum_gain_percent,
         stabilization_seconds=resize.stabilization_seconds,
         settle_seconds=world.settings.settle_seconds,
-    )
-
-
-def _capacity(pools: tuple[Pool, ...], world: World) -> Condition:
-    """The pools by name and source, and what is not as it should be."""
-    told = doubts(pools, world)
-    if not pools:
-        said = "; ".join(("no ready node offers a usable GPU", *told))
-        return Condition("CapacityKnown", False, "NoGpuCapacity", said)
-    listed = ", ".join(f"{p.name} ({p.source})" for p in pools[:8])
-    return Condition("CapacityKnown", True, "GpusFound", "; ".join((listed, *told)))
-
-
-def _model_sentence(resource: ModelDeployment, world: World, facts: ModelFacts) -> str:
-    """Where the facts are from, and which alternatives are left out for want of them."""
-    missing = [
-        f"{uri} is left out ({found.reason})"
-        for uri in dict.fromkeys(canonical_uri(c.uri) for c in resource.spec.model.alternatives)
-        if isinstance(found := world.models.get(uri), UserError)
-    ]
-    return "; ".join([f"{facts.architecture}, facts from {facts.weights_source}", *missing])
-
-
-def _drift(choice: Choice, resource: ModelDeployment, engine: Engine, world: World) -> Condition:
-    """A newer default image only recommends itself; a resize in sight is more urgent."""
-    newer = world.settings.default_image
-    if choice.drifted.status or resource.spec.engine.image or newer == engine.image:
-        return choice.drifted
-    return replace(
-        choice.drifted,
-        status=True,
-        reason="EngineUpdateAvailable",
-        message=f"{engine.image} runs and {newer} is the default now; spec.engine.image takes it",
     )

@@ -11,7 +11,7 @@ from shipfitter.decide.groups import words_of_gone
 from shipfitter.decide.prior import Prior
 from shipfitter.decide.world import LivePod, World
 from shipfitter.errors import InspectingError
-from shipfitter.status.availability import available, ready, trouble
+from shipfitter.status.availability import NOTHING_BESIDE, Beside, available, ready, trouble
 from shipfitter.status.conditions import Condition, merged
 from shipfitter.status.summary import summary
 
@@ -37,6 +37,7 @@ class Report:
     recovery: Mapping[str, Any] | None = None
     observed: tuple[Mapping[str, Any], ...] = ()
     verify: Mapping[str, Any] | None = None
+    beside: Beside = NOTHING_BESIDE
 
 
 def status_of(report: Report) -> dict[str, Any]:
@@ -110,7 +111,11 @@ def _conditions(
         )
         conditions.append(
             available(
-                shown, replicas, gpus=_gpus(report), startup="the engine is loading the model"
+                shown,
+                replicas,
+                gpus=_gpus(report),
+                startup="the engine is loading the model",
+                beside=report.beside,
             )
         )
     summary_condition = ready(conditions)
@@ -134,7 +139,7 @@ def _rollout(
     if not planned or (serves and not moving):
         return Condition("Reconciling", False, "Settled")
     fresh = [pod for pod in pods if pod.variant in report.variants and not pod.ready]
-    found = trouble(fresh, _gpus(report)) if serves else None
+    found = trouble(fresh, _gpus(report), report.beside) if serves else None
     if found is None:
         return Condition("Reconciling", True, "RollingOut")
     return Condition("Reconciling", True, found[0], f"earlier pods serve; {found[1]}")

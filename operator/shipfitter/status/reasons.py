@@ -48,6 +48,40 @@ REASONS: tuple[Reason, ...] = (
         "message says would fit on one node.",
     ),
     Reason(
+        "QuotaExceeded",
+        "A ResourceQuota of the namespace allows fewer GPUs than the deployment asks for. What it "
+        "allows serves; no pod beyond it is asked for.",
+        "Raise the quota to what the message says, or lower spec.replicas; what waits follows by "
+        "itself.",
+    ),
+    Reason(
+        "LimitsRequired",
+        "A ResourceQuota on CPU or memory takes no pod that does not say how much it may use.",
+        "Set what the message names in spec.resources.limits and requests, or give the namespace a "
+        "LimitRange with defaults.",
+    ),
+    Reason(
+        "PodsRefused",
+        "The API server refuses to make the pods: a policy, a LimitRange, no such ServiceAccount.",
+        "The message holds its words; change the policy, or the spec by them.",
+    ),
+    Reason(
+        "ApplyRefused",
+        "The API server refuses something that the plan needs: an admission policy, a missing "
+        "right.",
+        "The message holds its words; mend the cause: it is tried again by itself.",
+    ),
+    Reason(
+        "NameTaken",
+        "An object that the plan needs has a name that another one has; it is never taken over.",
+        "Remove the named object, or give the ModelDeployment another name.",
+    ),
+    Reason(
+        "Unschedulable",
+        "GPUs are free, and the nodes that have them lack something else that the pod asks for.",
+        "The message names it; ask for less in spec.resources, or make room.",
+    ),
+    Reason(
         "UnknownArchitecture",
         "The model's class has a memory layout the planner does not know; it does not guess.",
         "Give spec.model.facts of a class that is known, or pin --max-model-len, --max-num-seqs "
