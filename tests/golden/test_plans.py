@@ -20,6 +20,8 @@ STORIES = {
     "gemma-3-27b with its sliding layers": ("gemma-3-27b", ["A100-80GB:1"]),
     "a 70b over tensor-parallel A100s": ("llama-3.3-70b-two-gpu-types", ["A100-80GB:8", "H100:8"]),
     "a 70b that none of its products can hold": ("llama-3.3-70b-two-gpu-types", ["L4:4"]),
+    "a group of two nodes": ("deepseek-r1-two-nodes", ["H100:8", "H100:8"]),
+    "a layout that the user pins": ("deepseek-v3-expert-parallel", ["H200:8"]),
     "facts inline and no network": ("inline-facts", ["L40S:4"]),
 }  # fmt: skip
 

@@ -45,10 +45,12 @@ def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> I
     plan, model = status["plan"], status.get("model", {})
     variant = plan["variants"][0]
     mark = "✓" if variant["verdict"] == "Fits" else "≈"
-    yield (
-        f"{mark} {name} on {_gpus(variant)} × {variant['gpuProduct']}   "
-        f"(pool {variant['pool']}, capacity: {variant['capacitySource'].lower()})"
-    )
+    what = f"{mark} {name} on {_gpus(variant)} × {variant['gpuProduct']}"
+    where = f"(pool {variant['pool']}, capacity: {variant['capacitySource'].lower()})"
+    if len(what) + len(where) + 3 > WIDTH:
+        yield from (what, f"  {where}")
+    else:
+        yield f"{what}   {where}"
     for key, value in _numbers(variant, model, status):
         yield f"    {key:<24}{value}"
     yield from wrapped(f"why: {planned['message'].partition(' on ')[2]}", indent="    ")
@@ -71,7 +73,7 @@ def _layout(variant: Mapping[str, Any]) -> str:
     if stages > 1:
         words.append(f"{stages} pipeline stages")
     if copies > 1:
-        words.append(f"data parallel {copies}, each rank with the cache and sequences named here")
+        words.append(f"data parallel {copies}: cache and sequences are each rank's")
     if nodes > 1:
         words.append(f"{nodes} pods as a LeaderWorkerSet")
     return "; ".join(words) if len(words) > 1 else ""
