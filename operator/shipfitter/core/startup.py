@@ -17,6 +17,7 @@ from shipfitter.core.overhead import unprofiled_bytes
 from shipfitter.core.refusals import Refusal
 from shipfitter.core.sampler import profiled_sequences, vocabulary_entries
 from shipfitter.core.spending import Spending
+from shipfitter.core.versions import EngineVersion
 from shipfitter.units import GIB
 
 # What a start may take while loading beyond the weights: buffers of the loader.
@@ -65,17 +66,38 @@ def beside_the_cache(
     return difference(sum_of((idle, spent.charged)), spent.graphs)
 
 
-# Kernels of experts kept so much more from the first capture on that sampling failed beside them in
-# six starts that had room for it otherwise, and did not in eight others: 0.8 to 2 GiB.
-_EXPERTS_KEEP_BYTES = 2 * GIB
+# Four-bit experts are laid out anew when they are loaded. The holes this leaves are reserved by
+# torch but not allocated, which is subtracted from the cache since 0.27 only. Three starts of
+# gpt-oss failed beside 0.8 to 2 GiB that they should have had; of those whose experts are loaded
+# as they are, none did.
+_HOLES_BYTES = 2 * GIB
+_HOLES_ARE_SUBTRACTED_SINCE = EngineVersion(0, 27, 0)
+# Source: vLLM vllm/v1/worker/workspace.py, from 0.13 on: experts work in one buffer that stays.
+# Until then each batch allocated its own, and the blocks of one size are of no use to the next:
+# while serving, the allocator held up to the peak once more (11 GiB beyond what was allocated in
+# one report of long prompts, where the peak is 5).
+_ONE_WORKSPACE_SINCE = EngineVersion(0, 13, 0)
+
+
+def _holes_bytes(model: ModelFacts, settings: EngineSettings) -> int:
+    quantization = model.quantization
+    repacked = quantization is not None and quantization.weight_bits <= 4
+    if model.moe is None or not repacked or settings.enforce_eager:
+        return 0
+    return _HOLES_BYTES if settings.version < _HOLES_ARE_SUBTRACTED_SINCE else 0
+
+
+def _held_again_bytes(model: ModelFacts, settings: EngineSettings, spent: Spending) -> int:
+    if model.moe is None or settings.version >= _ONE_WORKSPACE_SINCE:
+        return 0
+    return spent.peak.point
 
 
 def after_the_cache(
     model: ModelFacts, settings: EngineSettings, beside: Estimate, spent: Spending
 ) -> Iterator[Room]:
     """Capturing graphs, the sampler's warm-up that V1 runs beside them, and full batches later."""
-    kept = _EXPERTS_KEEP_BYTES if model.moe is not None and not settings.enforce_eager else 0
-    beside = Estimate(low=beside.low - kept, point=beside.point, high=beside.high)
+    beside = _possibly_less(beside, _holes_bytes(model, settings))
     if not settings.enforce_eager:
         yield Room(refusal=Refusal.OUT_OF_MEMORY_GRAPHS, left=together(beside, spent.peak))
     if settings.model_runner != "V2":
@@ -89,4 +111,9 @@ def after_the_cache(
         more = copy if settings.rules.sorts_to_sample else 0
         unused = Estimate(low=rest - more - short, point=rest, high=rest)
         yield Room(refusal=Refusal.OUT_OF_MEMORY_SAMPLER, left=together(beside, unused))
-    yield Room(refusal=Refusal.OUT_OF_MEMORY_SERVING, left=beside)
+    serving = _possibly_less(beside, _held_again_bytes(model, settings, spent))
+    yield Room(refusal=Refusal.OUT_OF_MEMORY_SERVING, left=serving)
+
+
+def _possibly_less(left: Estimate, by_bytes: int) -> Estimate:
+    return Estimate(low=left.low - by_bytes, point=left.point, high=left.high)
