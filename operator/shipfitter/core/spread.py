@@ -2,7 +2,7 @@
 
 A request that one replica accepts must not be refused by another behind the same Service, so all
 variants share the model and max_model_len. How much of the length may go for that:
-docs/adr/0008-what-may-spreading-cost.md.
+docs/adr/0009-what-may-spreading-cost.md.
 """
 
 from collections.abc import Iterable, Sequence
