@@ -182,7 +182,7 @@ def test_narrowing_the_namespaces_narrows_what_has_one(plane):
     assert narrow == ["team-a", "team-b"]
     kinds = {resource for rule in wide for resource in rule["resources"]}
     assert kinds == {
-        *("nodes", "pods", "nodepools"),
+        *("nodes", "pods", "nodepools", "machinedeployments", "machinesets"),
         *("resourceslices", "resourceclaims", "deviceclasses"),
         *("gpunodes", "calibrations", "calibrations/status"),
     }

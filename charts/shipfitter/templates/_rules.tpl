@@ -10,6 +10,9 @@
 - apiGroups: [karpenter.sh] # GPU nodes that would come
   resources: [nodepools]
   verbs: [get, list, watch]
+- apiGroups: [cluster.x-k8s.io, machine.openshift.io] # and those of machine groups
+  resources: [machinedeployments, machinesets]
+  verbs: [get, list, watch]
 - apiGroups: [shipfitter.dev]
   resources: [gpunodes]
   verbs: [get, list, watch]

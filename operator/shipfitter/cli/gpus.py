@@ -2,13 +2,11 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from shipfitter.cli.gpus_text import capacity_text, resolved_text
-from shipfitter.cli.nodes import cluster_nodes, read_nodes
+from shipfitter.cli.nodes import cluster_expected, cluster_nodes, read_expected, read_nodes
 from shipfitter.cli.pools_record import Surveyed, pools_record, surveyed
-from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.spellings import (
     Resolved,
     nearest_spellings,
@@ -26,15 +24,15 @@ def run_gpus(nodes: Path | None, *, resolve: str | None, output: str, context: s
         if resolve is not None:
             return _resolve(resolve, output)
         capacities = read_nodes(nodes) if nodes else cluster_nodes(context)
+        coming = read_expected(nodes) if nodes else cluster_expected(context)
     except UserError as error:
         print(f"shipfitter: {error}", file=sys.stderr)
         return EXIT_MISTAKE
-    _show(capacities, output)
+    _show(surveyed(capacities, coming), output)
     return EXIT_FINE
 
 
-def _show(capacities: Sequence[NodeCapacity], output: str) -> None:
-    found: Surveyed = surveyed(capacities)
+def _show(found: Surveyed, output: str) -> None:
     if output == "text":
         print(capacity_text(found))
     else:

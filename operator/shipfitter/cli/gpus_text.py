@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from shipfitter.cli.pools_record import Counted, LeftOut, Surveyed
-from shipfitter.core.inventory import Pool
 from shipfitter.core.spellings import Resolved
 from shipfitter.units import format_gib
 
@@ -69,7 +68,7 @@ def _table(pools: tuple[Counted, ...]) -> Iterator[str]:
             yield row[0]
             row = ("", *row[1:])  # noqa: PLW2901  # the name has a line of its own
         yield _line(row, widths)
-        for note in _notes(counted.pool):
+        for note in _notes(counted):
             yield from wrap(note, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
@@ -95,8 +94,11 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     return (" " * _GAP).join(padded).rstrip()
 
 
-def _notes(pool: Pool) -> Iterator[str]:
+def _notes(counted: Counted) -> Iterator[str]:
     """What a plan for this pool has to mind."""
+    pool = counted.pool
+    if counted.origins:
+        yield f"not there yet, {pool.gpus_per_node} a node: {', '.join(counted.origins)}"
     if pool.sharing != "none":
         yield f"{pool.sharing}, {pool.replicas_per_gpu} a GPU: only with spec.gpus.allowShared"
     if pool.other_products:

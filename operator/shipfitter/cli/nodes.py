@@ -5,13 +5,17 @@ from typing import Any
 
 import yaml
 
+from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import CapacitySource, Device, NodeCapacity
+from shipfitter.core.karpenter import nodepool_nodes
+from shipfitter.core.machine_groups import machine_group_nodes
 from shipfitter.core.node_capacity import node_capacities
 from shipfitter.core.resource_slices import ResourceSlice, current, parse_slice
 from shipfitter.core.spellings import Resolved, resolve_spelling, unknown_spelling
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.units import GIB, MIB
 
+MACHINE_GROUPS = ("MachineDeployment", "MachineSet")
 IMAGINED_HOST_MEMORY_BYTES = 512 * GIB
 
 
@@ -37,6 +41,20 @@ def cluster_nodes(context: str | None) -> tuple[NodeCapacity, ...]:
         raise NoClusterError(
             f"the cluster's nodes cannot be read: {error}; see --context, or give --nodes FILE"
         ) from error
+
+
+def cluster_expected(context: str | None) -> tuple[ExpectedNodes, ...]:
+    """The kinds of GPU nodes that the kubeconfig's cluster may get.
+
+    Raises NoClusterError where it does not answer.
+    """
+    from shipfitter.cluster.failures import ApiError
+    from shipfitter.cluster.survey import survey_expected
+
+    try:
+        return survey_expected(context=context)
+    except ApiError as error:
+        raise NoClusterError(f"the cluster does not say what nodes may come: {error}") from error
 
 
 def cluster_has_groups(context: str | None) -> bool:
@@ -104,19 +122,34 @@ def _imagined(name: str, found: Resolved, count: int) -> NodeCapacity:
     )
 
 
-def read_nodes(path: Path) -> tuple[NodeCapacity, ...]:
-    """The nodes of a file of Nodes with their GPUNodes, ResourceSlices and DeviceClasses.
+def read_expected(path: Path) -> tuple[ExpectedNodes, ...]:
+    """The kinds of GPU nodes that autoscalers' objects in a file of nodes would make."""
+    readers = {"NodePool": nodepool_nodes, **dict.fromkeys(MACHINE_GROUPS, machine_group_nodes)}
+    return tuple(
+        expected
+        for each in _objects(path)
+        if each.get("kind") in readers
+        for expected in readers[each["kind"]](each)
+    )
 
-    Single objects or Lists; all GPUs count as free. Raises InvalidSpecError when it cannot be read
-    or holds no Node.
-    """
+
+def _objects(path: Path) -> list[dict[str, Any]]:
     try:
         documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidSpecError((f"--nodes {path}: {error.strerror}",)) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidSpecError((f"--nodes {path}: not YAML: {error}",)) from error
-    objects = [item for document in documents for item in _items(document)]
+    return [item for document in documents for item in _items(document)]
+
+
+def read_nodes(path: Path) -> tuple[NodeCapacity, ...]:
+    """The nodes of a file of Nodes with their GPUNodes, ResourceSlices and DeviceClasses.
+
+    Single objects or Lists; all GPUs count as free. Raises InvalidSpecError when it cannot be read
+    or holds no Node.
+    """
+    objects = _objects(path)
     gpu_nodes = {o["metadata"]["name"]: o for o in objects if o.get("kind") == "GPUNode"}
     nodes = [o for o in objects if o.get("kind") == "Node"]
     if not nodes:

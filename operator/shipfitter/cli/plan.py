@@ -11,12 +11,22 @@ import yaml
 
 from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.cli.facts import facts_for
-from shipfitter.cli.nodes import cluster_has_groups, cluster_nodes, imagined_nodes, read_nodes
+from shipfitter.cli.nodes import (
+    cluster_expected,
+    cluster_has_groups,
+    cluster_nodes,
+    imagined_nodes,
+    read_expected,
+    read_nodes,
+)
 from shipfitter.cli.plan_text import plan_text
+from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.decide import Outcome, World, decide
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.status.conditions import find
+
+Expected = tuple[ExpectedNodes, ...]
 
 EXIT_FITS, EXIT_NO_FIT, EXIT_MISTAKE, EXIT_BORDERLINE = 0, 1, 2, 3
 MISTAKES = (
@@ -44,7 +54,10 @@ def run_plan(
         capacity = _capacity(gpus, nodes, context)
         # On paper a cluster has what a plan needs; a real one is asked.
         groups = bool(gpus or nodes) or cluster_has_groups(context)
-        outcomes = [(body, _decide(body, capacity, groups, offline=offline)) for body in bodies]
+        coming = _expected(gpus, nodes, context)
+        outcomes = [
+            (body, _decide(body, capacity, coming, groups, offline=offline)) for body in bodies
+        ]
     except UserError as error:
         print(f"shipfitter: {error}", file=sys.stderr)
         return EXIT_MISTAKE
@@ -79,8 +92,20 @@ def _capacity(gpus: list[str], nodes: Path | None, context: str | None) -> tuple
     return cluster_nodes(context)
 
 
+def _expected(gpus: list[str], nodes: Path | None, context: str | None) -> Expected:
+    """Nodes that are not there yet; what is imagined is there."""
+    if gpus:
+        return ()
+    return read_expected(nodes) if nodes is not None else cluster_expected(context)
+
+
 def _decide(
-    body: Mapping[str, Any], nodes: tuple[NodeCapacity, ...], groups: bool, *, offline: bool
+    body: Mapping[str, Any],
+    nodes: tuple[NodeCapacity, ...],
+    expected: Expected,
+    groups: bool,
+    *,
+    offline: bool,
 ) -> Outcome:
     resource = ModelDeployment.parse(body)
     # A plan on paper starts from nothing: what the object's status says is the operator's.
@@ -88,6 +113,7 @@ def _decide(
     world = World(
         now_seconds=time.time(),
         nodes=nodes,
+        expected=expected,
         models=facts_for(resource, offline=offline),
         leader_worker_sets=groups,
     )

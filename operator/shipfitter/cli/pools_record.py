@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shipfitter.core.expected import ExpectedNodes, expected_pools
 from shipfitter.core.inventory import NodeCapacity, Pool, PoolNode, pools
 
 
@@ -21,6 +22,7 @@ class Counted:
 
     pool: Pool
     gpus: int
+    origins: tuple[str, ...] = ()  # of nodes that are not there yet: who would make them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +34,11 @@ class Surveyed:
     doubted: tuple[LeftOut, ...] = ()  # nodes whose report is not believed, and why
 
 
-def surveyed(capacities: Sequence[NodeCapacity]) -> Surveyed:
-    """The pools of these nodes; GPUs that a DRA driver hands out are counted by what claims get."""
+def surveyed(capacities: Sequence[NodeCapacity], coming: Sequence[ExpectedNodes] = ()) -> Surveyed:
+    """The pools of these nodes, and of those that may come where none of their kind is there.
+
+    GPUs that a DRA driver hands out are counted by what claims get.
+    """
     offered = tuple(each for each in capacities if each.by_claim or not each.from_slices)
     by_place = {(each.name, each.resource_name): each for each in offered}
     found = [
@@ -43,6 +48,11 @@ def surveyed(capacities: Sequence[NodeCapacity]) -> Surveyed:
         )
         for by_claim in (False, True)
         for pool in pools(tuple(each for each in offered if each.by_claim is by_claim))
+    ]
+    known = [each.pool for each in found]
+    found += [
+        Counted(pool=pool, gpus=0, origins=_origins(pool, coming))
+        for pool in expected_pools(coming, capacities, known)
     ]
     members = {(node.name, each.pool.resource_name) for each in found for node in each.pool.nodes}
     left_out = {
@@ -56,6 +66,11 @@ def surveyed(capacities: Sequence[NodeCapacity]) -> Surveyed:
         left_out=tuple(left_out[name] for name in sorted(left_out)),
         doubted=tuple(doubted[name] for name in sorted(doubted) if doubted[name].reason),
     )
+
+
+def _origins(pool: Pool, coming: Sequence[ExpectedNodes]) -> tuple[str, ...]:
+    same = (each.origin for each in coming if each.labels == pool.selector)
+    return tuple(dict.fromkeys(same))
 
 
 def _reason(node: NodeCapacity) -> str:
@@ -117,5 +132,6 @@ def _pool(counted: Counted) -> dict[str, Any]:
         "selectorIsExact": pool.selector_is_exact,
         "source": str(pool.source),
         "confidence": pool.source.confidence,
+        "expectedFrom": list(counted.origins),
         "members": [_member(each) for each in pool.nodes],
     }

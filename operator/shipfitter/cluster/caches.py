@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shipfitter.cluster import dra, kinds, trim
+from shipfitter.cluster.autoscalers import OFFERS
 from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.inspection_state import OwnJob, own_job
@@ -15,7 +16,6 @@ from shipfitter.cluster.store import Change
 from shipfitter.cluster.trim import OwnObject, OwnPod, OwnWorkload
 from shipfitter.cluster.watch import Watch
 from shipfitter.core.expected import ExpectedNodes
-from shipfitter.core.karpenter import nodepool_nodes
 from shipfitter.core.resource_slices import ResourceSlice
 from shipfitter.render import inspection_job, verify_job
 
@@ -71,13 +71,16 @@ class Caches:
         self.claims: Watch[dra.HeldDevices] = Watch(
             client, kinds.RESOURCE_CLAIM, dra.resource_claim, optional=True
         )
-        self.node_pools: Watch[tuple[ExpectedNodes, ...]] = Watch(
-            client,
-            kinds.NODE_POOL,
-            nodepool_nodes,
-            optional=True,
-            on_change=lambda change: on_capacity_change(change.key),
-        )
+        self.offers: list[Watch[tuple[ExpectedNodes, ...]]] = [
+            Watch(
+                client,
+                kind,
+                read,
+                optional=True,
+                on_change=lambda change: on_capacity_change(change.key),
+            )
+            for kind, read in OFFERS.items()
+        ]
         self._slices_by_node = dra.SlicesByNode()
         self.capacity = CapacityView(
             node_of=self.nodes.store.value,
@@ -164,7 +167,7 @@ class Caches:
         yield self.slices
         yield self.device_classes
         yield self.claims
-        yield self.node_pools
+        yield from self.offers
         yield from self.pods
         yield from self.workloads
         yield from self.objects
@@ -204,9 +207,9 @@ class Caches:
         return [pod for watch in self.pods for pod in watch.store.items().values()]
 
     def expected_nodes(self) -> tuple[ExpectedNodes, ...]:
-        """The kinds of GPU nodes that an autoscaler would make, by the names of its pools."""
-        offered = self.node_pools.store.items()
-        return tuple(each for name in sorted(offered) for each in offered[name])
+        """The kinds of GPU nodes that autoscalers would make, by the names of their objects."""
+        offered = [watch.store.items() for watch in self.offers]
+        return tuple(each for found in offered for name in sorted(found) for each in found[name])
 
     def own_claim_templates(self, key: Key) -> list[OwnObject]:
         """The claim templates of one deployment, by name."""

@@ -53,6 +53,12 @@ RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", n
 RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 DEVICE_CLASS = Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", namespaced=False)
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+# Cluster API's groups under the newer and the older version; a cluster serves one or both.
+MACHINE_DEPLOYMENT = Kind("cluster.x-k8s.io/v1beta2", "MachineDeployment", "machinedeployments")
+MACHINE_DEPLOYMENT_BEFORE = Kind(
+    "cluster.x-k8s.io/v1beta1", "MachineDeployment", "machinedeployments"
+)
+OPENSHIFT_MACHINE_SET = Kind("machine.openshift.io/v1beta1", "MachineSet", "machinesets")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 MODEL_DEPLOYMENT = Kind(f"{GROUP}/v1alpha1", "ModelDeployment", "modeldeployments")

@@ -1,16 +1,18 @@
 """One look at a whole cluster, for the command line: no watches, no memory."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from shipfitter.cluster import dra, trim
+from shipfitter.cluster.autoscalers import OFFERS
 from shipfitter.cluster.capacity import CapacityView
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.connection import load_configuration
 from shipfitter.cluster.failures import ApiError
 from shipfitter.cluster.free_gpus import ForeignUse
 from shipfitter.cluster.kinds import (
+    DEPLOYMENT,
     DEVICE_CLASS,
     GPU_NODE,
     LEADER_WORKER_SET,
@@ -22,8 +24,13 @@ from shipfitter.cluster.kinds import (
 from shipfitter.cluster.store import Change, key_of
 from shipfitter.cluster.watch import FORBIDDEN
 from shipfitter.core.capacity import NodeCapacity
+from shipfitter.core.declared import declared_capacity
+from shipfitter.core.expected import ExpectedNodes
 
 T = TypeVar("T")
+# The chart's own names for the operator and for what it is told.
+OPERATOR_LABELS = "app.kubernetes.io/name=shipfitter,app.kubernetes.io/component=operator"
+DECLARED_VARIABLE = "SHIPFITTER_DECLARED_CAPACITY"
 
 
 def survey_nodes(
@@ -38,6 +45,43 @@ def survey_nodes(
         return survey(client)
     finally:
         client.close()
+
+
+def survey_expected(
+    context: str | None = None, environ: Mapping[str, str] = os.environ
+) -> tuple[ExpectedNodes, ...]:
+    """The kinds of GPU nodes that are not there yet: declared in the chart, or autoscalers' own."""
+    client = Client(lambda: load_configuration(environ, context=context))
+    try:
+        return (*_declared(client), *_offered(client))
+    finally:
+        client.close()
+
+
+def _offered(client: Client) -> Iterator[ExpectedNodes]:
+    for kind, read in OFFERS.items():
+        found = _listed(client, kind, read, optional=True)
+        yield from (each for name in sorted(found) for each in found[name])
+
+
+def _declared(client: Client) -> tuple[ExpectedNodes, ...]:
+    """What the running operator was told; nothing where we may not look, or it is not there.
+
+    A mistake in it is the operator's to tell: it does not start with one.
+    """
+    found = _listed(client, DEPLOYMENT, _declaration, optional=True, labels=OPERATOR_LABELS)
+    return declared_capacity(next(filter(None, found.values()), ""), [])
+
+
+def _declaration(deployment: Mapping[str, Any]) -> str:
+    pod = deployment["spec"]["template"]["spec"]
+    values = [
+        str(each.get("value") or "")
+        for container in pod["containers"]
+        for each in container.get("env") or ()
+        if each["name"] == DECLARED_VARIABLE
+    ]
+    return values[0] if values else ""
 
 
 def survey_groups(context: str | None = None, environ: Mapping[str, str] = os.environ) -> bool:
@@ -67,6 +111,7 @@ def survey(client: Client) -> tuple[NodeCapacity, ...]:
     for name, found in slices.items():
         by_node.take(Change(name, None, found))
     view = CapacityView(
+        declared=_declared(client),
         node_of=nodes.get,
         gpu_node_of=gpu_nodes.get,
         slices_of=by_node.of,
@@ -78,13 +123,18 @@ def survey(client: Client) -> tuple[NodeCapacity, ...]:
 
 
 def _listed(
-    client: Client, kind: Kind, trimmed: Callable[[Mapping[str, Any]], T], *, optional: bool = False
+    client: Client,
+    kind: Kind,
+    trimmed: Callable[[Mapping[str, Any]], T],
+    *,
+    optional: bool = False,
+    labels: str = "",
 ) -> dict[str, T]:
     """All objects of a kind by `namespace/name`; none of a kind that may be absent, or not ours."""
     try:
         return {
             key_of(raw): trimmed(raw)
-            for page in client.pages(kind)
+            for page in client.pages(kind, query={"labelSelector": labels} if labels else {})
             for raw in page.get("items") or ()
         }
     except ApiError as error:

@@ -22,7 +22,7 @@ class GpuLabels(NamedTuple):
     """How one provider labels nodes with GPUs; "" for what it does not."""
 
     name: str
-    count: str
+    number: str
     memory: str = ""  # MiB as sold, of each GPU
     family: str = ""
     size: str = ""
@@ -32,14 +32,14 @@ PROVIDERS = (
     *(
         GpuLabels(
             name=f"{provider}/instance-gpu-name",
-            count=f"{provider}/instance-gpu-count",
+            number=f"{provider}/instance-gpu-count",
             memory=f"{provider}/instance-gpu-memory",
             family=f"{provider}/instance-family",
             size=f"{provider}/instance-size",
         )
         for provider in ("karpenter.k8s.aws", "eks.amazonaws.com")
     ),
-    GpuLabels(name="karpenter.azure.com/sku-gpu-name", count="karpenter.azure.com/sku-gpu-count"),
+    GpuLabels(name="karpenter.azure.com/sku-gpu-name", number="karpenter.azure.com/sku-gpu-count"),
 )
 
 Wanted = Mapping[str, tuple[str, ...]]  # label → values that its requirement allows
@@ -122,15 +122,15 @@ def _by_family(wanted: Wanted, labels: GpuLabels) -> Iterator[Kind]:
         counts = {sizes[size] for size in allowed if size in sizes}
         found = resolve_spelling(product)
         for count in sorted(counts):
-            if found and str(count) in wanted.get(labels.count, (str(count),)):
-                yield found, count, {labels.family: family, labels.count: str(count)}
+            if found and str(count) in wanted.get(labels.number, (str(count),)):
+                yield found, count, {labels.family: family, labels.number: str(count)}
 
 
 def _by_gpu(wanted: Wanted, labels: GpuLabels) -> Iterator[Kind]:
     for name in wanted[labels.name]:
         for memory in wanted.get(labels.memory, ("",)):
             found = resolve_spelling(name) or resolve_spelling(f"{name}-{whole(memory) // 1024}gb")
-            for count in wanted.get(labels.count, ()):
+            for count in wanted.get(labels.number, ()):
                 if found:
                     sized = {labels.memory: memory} if memory else {}
-                    yield found, whole(count), {labels.name: name, labels.count: count, **sized}
+                    yield found, whole(count), {labels.name: name, labels.number: count, **sized}

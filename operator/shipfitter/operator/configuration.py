@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shipfitter.core.declared import declared_capacity
 from shipfitter.decide.world import Settings
 from shipfitter.errors import InvalidSpecError
-from shipfitter.operator.declared import declared_capacity
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 MOST_SETTLE_SECONDS = 3600.0

@@ -220,3 +220,50 @@ def test_mistakes_end_with_the_way_out(run, tmp_path, monkeypatch):
     code, out, err = run()
     assert (code, out) == (2, "")
     assert "give --nodes FILE" in err
+
+
+def test_nodes_that_an_autoscaler_would_make_are_expected(run, file_of):
+    offered = {
+        "metadata": {"name": "gpu"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "requirements": [
+                        {
+                            "key": "node.kubernetes.io/instance-type",
+                            "operator": "In",
+                            "values": ["p5.48xlarge", "g6e.48xlarge"],
+                        }
+                    ]
+                }
+            }
+        },
+    }
+    nodes = file_of(*FLEET[:4], kind("NodePool", offered))
+    _, out, _ = run(nodes)
+    assert out.splitlines() == [
+        "PRODUCT         NODES  GPUS  FREE    USABLE  SOURCE    CONFIDENCE",
+        "L40S                2    16    16  44.4 GiB  Measured  high",
+        "H100-80GB-HBM3      0     0     0  79.2 GiB  Expected  low",
+        "  not there yet, 8 a node: NodePool gpu",
+    ]
+    _, out, _ = run(nodes, output="json")
+    pools = json.loads(out)["pools"]
+    assert [(pool["source"], pool["expectedFrom"]) for pool in pools] == [
+        ("Measured", []),
+        ("Expected", ["NodePool gpu"]),
+    ]
+
+
+def test_free_gpus_by_island_stand_in_the_record(run, file_of):
+    gpus = tuple(gpu("h100", uuid=f"GPU-{place}") for place in range(4))
+    status = {"nvlinkIslands": [[0, 1], [2, 3]], "allocated": ["GPU-0"]}
+    _, out, _ = run(
+        file_of(
+            kind("Node", node("a", labels=gpu_labels("NVIDIA-H100-80GB-HBM3", 4), gpus=4)),
+            kind("GPUNode", gpunode("a", gpus=gpus, **status)),
+        ),
+        output="json",
+    )
+    (member,) = json.loads(out)["pools"][0]["members"]
+    assert member["nvlinkIslands"] == [{"gpus": 2, "free": 1}, {"gpus": 2, "free": 2}]

@@ -136,6 +136,32 @@ def test_what_karpenter_would_make_is_known_and_wakes(api, caches):
     eventually(lambda: not caches.expected_nodes())
 
 
+def test_what_cluster_autoscaler_would_make_is_known(api, caches):
+    prefix = "cluster.x-k8s.io/cluster-api-autoscaler-node-group"
+    api.put(
+        "machinedeployments",
+        {
+            "metadata": {
+                "name": "gpu",
+                "namespace": "machines",
+                "annotations": {
+                    f"{prefix}-max-size": "3",
+                    "capacity.cluster-autoscaler.kubernetes.io/gpu-count": "8",
+                },
+            },
+            "spec": {
+                "template": {
+                    "metadata": {"labels": {"cluster-api/accelerator": "nvidia-h200-141gb"}}
+                }
+            },
+        },
+    )
+    eventually(caches.expected_nodes)
+    offered_ = caches.expected_nodes()[0]
+    assert (offered_.found.row.product, offered_.gpus_per_node) == ("NVIDIA-H200", 8)
+    assert offered_.origin == "MachineDeployment gpu"
+
+
 def test_what_is_declared_of_a_node_nobody_describes_is_believed_last(api, client):
     found = resolve_spelling("l4")
     declared = ExpectedNodes(found=found, gpus_per_node=2, labels={"pool": "gpu"})
