@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from shipfitter.api.serve_command import ServeCommand
+from shipfitter.core.encoder import largest_item_tokens
 from shipfitter.core.engines import EngineSettings, Gpu, derived_max_model_len, resolve
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.refusals import Refusal
@@ -90,9 +91,22 @@ def _batches(
             f"without chunked prefill --max-num-batched-tokens {tokens} must hold one request of "
             f"{length} tokens",
         )
+    if command.switch("--disable-chunked-mm-input") is True:
+        yield from _whole_items(model, resolve(settings, model, gpu))
     active, seqs = command.count("--max-num-active-seqs"), settings.max_num_seqs
     if active and seqs and active > seqs:
         yield Refusal.OTHER, f"--max-num-active-seqs {active} is more than --max-num-seqs {seqs}"
+
+
+def _whole_items(model: ModelFacts, settings: EngineSettings) -> Iterator[Problem]:
+    """Source: vLLM 0.8 to 0.33 vllm/v1/core/encoder_cache_manager.py."""
+    item, tokens = largest_item_tokens(model, settings), settings.max_num_batched_tokens or 0
+    if item > tokens:
+        yield (
+            Refusal.OTHER,
+            f"--disable-chunked-mm-input keeps items whole, and one of {model.architecture} has up "
+            f"to {item} tokens; --max-num-batched-tokens is {tokens}",
+        )
 
 
 def _prefills_whole(

@@ -112,6 +112,7 @@ def legal_layouts(
             layout,
             gpus_per_node=pool.gpus_per_node,
             compute_capability=pool.compute_capability,
+            engine_version=intent.engine.version.release,
         ):
             return (layout,)
     return ()

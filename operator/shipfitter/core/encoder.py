@@ -77,6 +77,15 @@ def encoder_peak(model: ModelFacts, settings: EngineSettings) -> EncoderPeak:
     )
 
 
+def largest_item_tokens(model: ModelFacts, settings: EngineSettings) -> int:
+    """Tokens of the largest item a prompt may hold; 0 where none exceeds a batch, or is known."""
+    allowed = settings.items_per_prompt or {}
+    if not model.is_multimodal or settings.language_model_only:
+        return 0
+    image, video = _largest_items(model, settings)
+    return max(image if allowed.get("image", 1) else 0, video if allowed.get("video", 1) else 0)
+
+
 def _largest_items(model: ModelFacts, settings: EngineSettings) -> tuple[int, int]:
     """Tokens of the largest image and of the longest video, where they exceed a batch."""
     family = next((name for name in _LARGE_IMAGES if model.architecture.startswith(name)), None)

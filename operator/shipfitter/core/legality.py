@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from shipfitter.core.facts import LayerFacts, LayerKind, ModelFacts, Quantization
 from shipfitter.core.layout import ParallelLayout
+from shipfitter.core.method_capability import least_capability
 from shipfitter.units import ceil_div
 
 # Source: vLLM vllm/config/model.py _FLOAT16_NOT_SUPPORTED_MODELS: without bfloat16 the engine
@@ -34,14 +35,18 @@ def layout_problems(
         *_ranks(model, layout, gpus_per_node),
         *_heads(model, layout.tensor_parallel_size),
         *_widths(model, layout),
-        *card_problems(model, compute_capability),
+        *card_problems(model, compute_capability, engine_version),
         *_blocks(model, layout, engine_version),
     )
 
 
-def card_problems(model: ModelFacts, compute_capability: tuple[int, int] | None) -> tuple[str, ...]:
+def card_problems(
+    model: ModelFacts,
+    compute_capability: tuple[int, int] | None,
+    engine_version: tuple[int, int] = _LATEST,
+) -> tuple[str, ...]:
     """Those of them that no other layout on the card would mend."""
-    return tuple(_card(model, compute_capability))
+    return tuple(_card(model, compute_capability, engine_version))
 
 
 def _ranks(model: ModelFacts, layout: ParallelLayout, gpus_per_node: int) -> Iterator[str]:
@@ -98,14 +103,19 @@ def _widths(model: ModelFacts, layout: ParallelLayout) -> Iterator[str]:
         yield f"{divided}; expert parallelism keeps experts whole"
 
 
-def _card(model: ModelFacts, capability: tuple[int, int] | None) -> Iterator[str]:
+def _card(
+    model: ModelFacts, capability: tuple[int, int] | None, engine_version: tuple[int, int]
+) -> Iterator[str]:
     if capability is None:
         return
     quantization = model.quantization
-    if quantization is not None and capability < quantization.min_compute_capability:
+    least = least_capability(quantization, engine_version) if quantization else (0, 0)
+    if quantization is not None and capability < least:
+        newest = least_capability(quantization, _LATEST)
+        later = "" if capability < newest else "; a newer engine would take it"
         yield (
-            f"{quantization.method} weights need compute capability "
-            f"{_dotted(quantization.min_compute_capability)}; the GPU has {_dotted(capability)}"
+            f"{quantization.method} weights need compute capability {_dotted(least)} in vLLM "
+            f"{_dotted(engine_version)}; the GPU has {_dotted(capability)}{later}"
         )
     if capability < _BFLOAT16_CAPABILITY and model.model_type in _NEEDS_BFLOAT16:
         yield (

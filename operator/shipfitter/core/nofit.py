@@ -123,6 +123,7 @@ def _exclusions(intent: Intent, pools: tuple[Pool, ...]) -> Iterator[str]:
                 layout,
                 gpus_per_node=pool.gpus_per_node,
                 compute_capability=pool.compute_capability,
+                engine_version=intent.engine.version.release,
             )
             yield f"on {pool.product}: {problems[0] if problems else 'no legal layout'}"
 

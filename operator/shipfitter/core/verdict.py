@@ -136,8 +136,8 @@ def _illegal(
     model: ModelFacts, settings: EngineSettings, gpu: Gpu, gpus_per_node: int, *, long: bool
 ) -> Iterator[tuple[Refusal, str]]:
     """What the engine checks before it starts a worker."""
-    version = (settings.version.major, settings.version.minor)
-    card = card_problems(model, gpu.compute_capability)
+    version = settings.version.release
+    card = card_problems(model, gpu.compute_capability, version)
     for problem in card:
         yield Refusal.UNSUPPORTED_QUANTIZATION, problem
     for problem in layout_problems(

@@ -38,6 +38,11 @@ class EngineVersion:
         return version
 
     @property
+    def release(self) -> tuple[int, int]:
+        """The minor release, of which patches share the rules."""
+        return (self.major, self.minor)
+
+    @property
     def is_newer_than_known(self) -> bool:
         """True for a minor release we have no row for: it is computed as the newest known one."""
         return (self.major, self.minor) > (NEWEST_KNOWN.major, NEWEST_KNOWN.minor)

@@ -6,7 +6,9 @@ import pytest
 
 from builders_families import BAMBA_9B, tiny_llama
 from builders_models import config_of, facts_from, facts_of
+from shipfitter.core.facts import Quantization
 from shipfitter.core.legality import layout_problems
+from shipfitter.core.method_capability import least_capability
 from shipfitter.core.weights import ParallelLayout
 
 HOPPER, AMPERE, TURING, PASCAL = (9, 0), (8, 0), (7, 5), (6, 1)
@@ -107,8 +109,15 @@ def test_legal(name, tensor):
         pytest.param(
             facts_of("gpt-oss-20b"),
             {"capability": TURING},
-            "mxfp4 weights need compute capability 8.0; the GPU has 7.5",
+            "mxfp4 weights need compute capability 8.0 in vLLM 0.33; the GPU has 7.5",
             id="a card too old for the method",
+        ),
+        pytest.param(
+            facts_of("Qwen3.8-27B-FP8"),
+            {"capability": TURING, "version": (0, 13)},
+            "fp8 weights need compute capability 8.0 in vLLM 0.13; the GPU has 7.5; a newer engine "
+            "would take it",
+            id="a release whose method is younger than the card",
         ),
         pytest.param(
             facts_of("gemma-3-12b-it"),
@@ -169,3 +178,30 @@ def test_every_problem_is_named_at_once():
 
 def test_stages_may_span_nodes():
     assert problems(facts_from(BAMBA_9B), 4, 4, gpus=4) == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "bits", "group", "release", "want"),
+    [
+        pytest.param("fp8", 8, 0, (0, 13), (8, 0), id="fp8 before its weight-only way"),
+        pytest.param("fp8", 8, 0, (0, 14), (7, 5), id="fp8 on Turing since 0.14"),
+        pytest.param("gptq", 4, 128, (0, 9), (6, 0), id="gptq on Volta while V0 was there"),
+        pytest.param("gptq", 4, 128, (0, 11), (7, 5), id="gptq since 0.11"),
+        pytest.param("awq", 4, 128, (0, 6), (7, 5), id="awq never changed"),
+        pytest.param("compressed-tensors", 4, 128, (0, 11), (8, 0), id="packed integers to 0.11"),
+        pytest.param("compressed-tensors", 4, 128, (0, 12), (7, 5), id="packed integers since"),
+        pytest.param("compressed-tensors", 4, 16, (0, 15), (8, 0), id="NVFP4 to 0.15"),
+        pytest.param("modelopt", 4, 16, (0, 8), (10, 0), id="NVFP4 on Blackwell only, in 0.8"),
+        pytest.param("modelopt", 8, 0, (0, 26), (8, 9), id="modelopt's fp8 to 0.26"),
+        pytest.param("mxfp4", 4, 32, (0, 10), (8, 0), id="mxfp4"),
+    ],
+)
+def test_the_oldest_card_of_a_release(method, bits, group, release, want):
+    rows = {"mxfp4": (8, 0)}
+    quantization = Quantization(
+        method=method,
+        weight_bits=bits,
+        group_size=group,
+        min_compute_capability=rows.get(method, (7, 5)),
+    )
+    assert least_capability(quantization, release) == want
