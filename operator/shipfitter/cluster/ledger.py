@@ -119,7 +119,8 @@ def to_come(workloads: Iterable[OwnWorkload], pods: Iterable[OwnPod]) -> Counter
 def charge(nodes: Iterable[NodeCapacity], open_claims: Iterable[Claim]) -> tuple[NodeCapacity, ...]:
     """The nodes with the claims booked on the first of them that fit, by name.
 
-    What fits nowhere is not booked: it takes nothing from anybody until there is room.
+    What fits nowhere is not booked: it takes nothing from anybody until there is room. Devices of a
+    DRA driver stand under several names, and are booked under all of them.
     """
     booked = sorted(nodes, key=lambda node: (node.name, node.resource_name))
     for claim in sorted(
@@ -133,7 +134,41 @@ def charge(nodes: Iterable[NodeCapacity], open_claims: Iterable[Claim]) -> tuple
             taken = min(left, max(0, node.allocatable_gpus - node.used_gpus) // wanted)
             booked[index] = replace(node, used_gpus=node.used_gpus + taken * wanted)
             left -= taken
+            if taken and node.from_slices:
+                _charge_other_names(booked, node, taken * wanted)
     return tuple(booked)
+
+
+def _charge_other_names(booked: list[NodeCapacity], node: NodeCapacity, devices: int) -> None:
+    """Book devices of one name under the others by which the same GPUs are handed out.
+
+    A mapped resource takes any whole GPU, so none of a kind is sure. Of partitions it is not known
+    which GPU they come from: each may cost a whole one, and its share of every other profile.
+    """
+    for index, other in enumerate(booked):
+        if other.name != node.name or not other.from_slices:
+            continue
+        if other.resource_name == node.resource_name or _never_the_same(node, other):
+            continue
+        lost = devices
+        if _profile(node) and _profile(other):
+            lost = -(-devices * other.allocatable_gpus // max(1, node.allocatable_gpus))
+        elif _profile(other):  # whole GPUs cost all their partitions
+            whole_gpus = max(1, node.allocatable_gpus)
+            lost = -(-devices * other.allocatable_gpus // whole_gpus)
+        booked[index] = replace(
+            other, used_gpus=min(other.allocatable_gpus, other.used_gpus + lost)
+        )
+
+
+def _never_the_same(node: NodeCapacity, other: NodeCapacity) -> bool:
+    """Claims for different products never meet; the mapped resource may be any of them."""
+    products = {device.product for device in node.devices}
+    return products.isdisjoint(device.product for device in other.devices)
+
+
+def _profile(node: NodeCapacity) -> str:
+    return node.devices[0].mig_profile if node.devices else ""
 
 
 def _may_take(node: NodeCapacity, workload: OwnWorkload) -> bool:

@@ -93,6 +93,7 @@ class Observer:
             claim_access_modes=own.claim_access_modes,
             disruption_budget_uid=budget.uid if budget else "",
             expected=self.caches.expected_nodes(),
+            has_claims=self.caches.slices.present,
             claim_templates={each.name: each.uid for each in self.caches.own_claim_templates(key)},
             quotas=self._quotas(key, own, pods),
             own_requests=requested(pods, key),

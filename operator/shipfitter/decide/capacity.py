@@ -56,6 +56,11 @@ def _expected(resource: ModelDeployment, world: World, known: tuple[Pool, ...]) 
 def elsewhere(resource: ModelDeployment, world: World) -> str:
     """What to say where GPUs are there, but only for the other way to ask for them."""
     allocation = resource.spec.gpus.allocation
+    if allocation is Allocation.DRA and not world.has_claims:
+        return (
+            "this cluster does not serve resource.k8s.io/v1 (Kubernetes does from 1.34 on), so no "
+            "claim can take a GPU: set spec.gpus.allocation to DevicePlugin"
+        )
     if not any(node.devices for node in world.nodes):
         return ""
     if allocation is Allocation.DRA:

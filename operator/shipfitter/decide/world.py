@@ -62,6 +62,7 @@ class World:
     disruption_budget_uid: str = ""  # of the one that exists
     claim_templates: Mapping[str, str] = field(default_factory=dict)  # of this deployment: uids
     expected: tuple[ExpectedNodes, ...] = ()  # nodes that are not there yet
+    has_claims: bool = True  # whether the cluster serves resource.k8s.io/v1
     load_tests: tuple[LoadTest, ...] = ()
     quotas: tuple[GpuQuota, ...] = ()  # of the namespace, on GPUs
     own_requests: Mapping[str, int] = field(default_factory=dict)  # GPUs all pods of it ask for

@@ -56,6 +56,13 @@ def test_gpus_that_are_there_only_for_the_other_way_to_ask(spec, nodes, want):
     assert want in planned["message"]
 
 
+@pytest.mark.parametrize("nodes", [[], [node("a", "L40S")]], ids=["without GPUs", "with GPUs"])
+def test_a_cluster_that_is_too_old_for_claims_says_so(nodes):
+    planned = condition(decide(mdl(**BY_CLAIM), world(*nodes, has_claims=False)), "Planned")
+    assert planned["reason"] == "NoGpuCapacity"
+    assert "does not serve resource.k8s.io/v1 (Kubernetes does from 1.34 on)" in planned["message"]
+
+
 def test_each_wish_counts_the_nodes_it_can_have():
     nodes = (dra_node("d", "L4"), node("a", "L40S"))
     plain, claimed = decide(mdl(), world(*nodes)), decide(mdl(**BY_CLAIM), world(*nodes))
