@@ -22,6 +22,7 @@ STORIES = {
     "a 70b that none of its products can hold": ("llama-3.3-70b-two-gpu-types", ["L4:4"]),
     "a group of two nodes": ("deepseek-r1-two-nodes", ["H100:8", "H100:8"]),
     "a layout that the user pins": ("deepseek-v3-expert-parallel", ["H200:8"]),
+    "three replicas over two types": ("llama-3.1-8b-three-replicas", ["L40S:1", "A100-80GB:2"]),
     "facts inline and no network": ("inline-facts", ["L40S:4"]),
 }  # fmt: skip
 

@@ -42,21 +42,46 @@ def _refusal(name: str, status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plan(name: str, status: Mapping[str, Any], planned: Mapping[str, Any]) -> Iterator[str]:
-    plan, model = status["plan"], status.get("model", {})
-    variant = plan["variants"][0]
-    mark = "✓" if variant["verdict"] == "Fits" else "≈"
-    what = f"{mark} {name} on {_gpus(variant)} × {variant['gpuProduct']}"
+    plan = status["plan"]
+    variants = plan["variants"]
+    why = f"why: {planned['message'].partition(' on ')[2]}"
+    if len(variants) == 1:
+        yield from _heading(f"{_mark(variants[0])} {name} on", variants[0])
+        yield from _variant(variants[0], status, why=why)
+    else:
+        replicas = sum(variant["replicas"] for variant in variants)
+        mark = min(map(_mark, variants))  # the doubtful one sorts first
+        yield f"{mark} {name}: {replicas} replicas in {len(variants)} pools, one Service"
+        yield from wrapped(f"first choice: {plan.get('why', '')}", indent="    ")
+        for variant in variants:
+            yield ""
+            yield from _heading(f"  {variant['replicas']} on", variant)
+            yield from _variant(variant, status)
+    yield from _choices(plan)
+
+
+def _mark(variant: Mapping[str, Any]) -> str:
+    return "✓" if variant["verdict"] == "Fits" else "≈"
+
+
+def _heading(start: str, variant: Mapping[str, Any]) -> Iterator[str]:
+    what = f"{start} {_gpus(variant)} × {variant['gpuProduct']}"
     where = f"(pool {variant['pool']}, capacity: {variant['capacitySource'].lower()})"
     if len(what) + len(where) + 3 > WIDTH:
         yield from (what, f"  {where}")
     else:
         yield f"{what}   {where}"
-    for key, value in _numbers(variant, model, status):
+
+
+def _variant(
+    variant: Mapping[str, Any], status: Mapping[str, Any], *, why: str = ""
+) -> Iterator[str]:
+    for key, value in _numbers(variant, status.get("model", {}), status):
         yield f"    {key:<24}{value}"
-    yield from wrapped(f"why: {planned['message'].partition(' on ')[2]}", indent="    ")
+    if why:
+        yield from wrapped(why, indent="    ")
     yield ""
     yield from _budget(variant)
-    yield from _choices(plan)
 
 
 def _gpus(variant: Mapping[str, Any]) -> str:

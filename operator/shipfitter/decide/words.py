@@ -16,7 +16,7 @@ def sentence(plan: Plan) -> str:
     figures = ", ".join(f"{_one(each)} (max_num_seqs {_seqs(each)})" for each in plan.variants)
     return (
         f"max_model_len {first.max_model_len}, {replicas} replicas: {figures}. "
-        f"First {plan.why}; limited by {first.limited_by}"
+        f"First choice: {plan.why}; limited by {first.limited_by}"
     )
 
 
