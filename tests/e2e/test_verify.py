@@ -6,13 +6,10 @@ from e2e.stories import (
     L40S,
     flag,
     measured,
-    model_deployment,
     says,
     serve,
     serving,
     stays,
-    uids,
-    variant,
 )
 
 pytestmark = pytest.mark.plane
@@ -81,14 +78,20 @@ def test_an_engine_that_dies_under_load_gets_a_smaller_plan_that_holds(stage):
     assert stage.condition("llama", "Planned")["reason"] == "SteppedDown"
 
 
-def test_a_test_that_cannot_be_made_is_told_and_is_in_nobodys_way(stage):
+def test_a_job_that_is_refused_is_told_and_is_in_nobodys_way(stage):
     stage.add_gpu_node("gpu-1", L40S, 1)
-    image = "vllm/vllm-openai:v0.10.2"
-    stage.apply(model_deployment("llama", engine={"image": image}, workload=FEW, **VERIFY))
-    says(stage, "llama", "Verified", "VerifyUnsupported")
-    stage.eventually(lambda: stage.ready("llama"), what="it serves all the same")
-    before = uids(stage.pods("llama"))
-    stage.change("llama", {"verify": {"enabled": False}})
-    stage.eventually(lambda: not stage.condition("llama", "Verified"), what="it is not spoken of")
-    assert uids(stage.pods("llama")) == before
-    assert variant(stage, "llama")["engineVersion"] == "0.10.2"
+    none = {"hard": {"count/jobs.batch": "0"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-jobs"}}
+    stage.apply({**quota, "spec": none})
+    try:
+        serve(stage, "llama", workload=FEW, **VERIFY)
+        stage.eventually(
+            lambda: "exceeded quota" in stage.condition("llama", "Verified").get("message", ""),
+            what="the refusal is told",
+        )
+        assert stage.condition("llama", "Verified")["reason"] == "Verifying"
+        assert stage.ready("llama")
+        assert jobs(stage, "llama") == []
+    finally:
+        stage.plane.kubectl("delete", "resourcequota", "no-jobs")
+    says(stage, "llama", "Verified", "Verified")
