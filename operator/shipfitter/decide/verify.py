@@ -18,6 +18,8 @@ from shipfitter.status.pods import LivePod
 
 LOOK_SECONDS = 15.0  # while it runs; its end is heard sooner
 _LAST_WORDS = 1024
+MOST_NAMED = 500  # pods that a Job's annotation names
+_TAKEN = "an engine was taken away meanwhile (scaled down, drained, replaced): nothing is known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +79,23 @@ def _seen(test: LoadTest, digest: str, world: World, record: Mapping[str, Any]) 
     died = _died(world.pods, record, test)
     if test.running and died is None:
         return Verification(condition=_under_way(test), look_again_seconds=LOOK_SECONDS)
+    error = test.error or (_TAKEN if test.figures.get("failed") and _lost(test, world) else "")
     found = {
         "planHash": digest,
         "at": timestamp(world.now_seconds),
         **test.load,
         **test.figures,
         **({"engineError": spoken(died)[:_LAST_WORDS] or "it ended"} if died else {}),
-        **({"error": test.error[:_LAST_WORDS]} if test.error and not died else {}),
+        **({"error": error[:_LAST_WORDS]} if error and not died else {}),
     }
     # Look again for the Job: it goes once this is stored.
     return Verification(record=found, condition=_judged(found), look_again_seconds=1.0)
+
+
+def _lost(test: LoadTest, world: World) -> bool:
+    """Whether an engine that was there at the beginning is not there any more."""
+    staying = {pod.name for pod in world.pods if not pod.terminating}
+    return bool(set(test.restarts) - staying)
 
 
 def under_load(
@@ -156,7 +165,7 @@ def _before(resource: ModelDeployment, world: World, rollout: Rollout, digest: s
         image=rollout.image,
         model_uri=str(rollout.record["variants"][0]["modelUri"]),
         addresses=[pod.address for pod in ready if pod.address],
-        restarts={pod.name: pod.restarts for pod in ready if pod.restarts},
+        restarts={pod.name: pod.restarts for pod in ready[:MOST_NAMED]},
         cluster_domain=world.settings.cluster_domain,
         hub_endpoint=world.settings.hub_endpoint,
     )

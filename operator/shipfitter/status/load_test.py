@@ -18,7 +18,7 @@ class LoadTest:
     error: str = ""  # why there are no figures
     trouble: str = ""  # what keeps it from beginning
     load: Mapping[str, int] = field(default_factory=dict)  # in the names of status.verify
-    restarts: Mapping[str, int] = field(default_factory=dict)  # of engine pods when it began
+    restarts: Mapping[str, int] = field(default_factory=dict)  # by engine pod, when it began
 
     @property
     def succeeded(self) -> bool:

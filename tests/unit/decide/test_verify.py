@@ -142,6 +142,12 @@ def test_its_figures_are_stored_then_its_job_goes_and_it_is_not_repeated(settled
             id="requests that failed",
         ),
         pytest.param({"error": "out of time"}, "VerifyFailed", "out of time", id="no figures"),
+        pytest.param(
+            {"figures": {**FIGURES, "failed": 12}, "restarts": {"llama-gone-7": 0}},
+            "VerifyFailed",
+            "an engine was taken away meanwhile",
+            id="requests that failed since an engine was scaled away",
+        ),
     ],
 )
 def test_what_went_wrong_is_told_and_not_repeated(settled, found, reason, words):
@@ -152,7 +158,7 @@ def test_what_went_wrong_is_told_and_not_repeated(settled, found, reason, words)
     assert words in said["message"]
     again = step(settled, status=outcome.status, load_tests=(test,))
     assert again.load_test is None
-    assert bool(again.deletes) is not bool(test.error), "a failed Job stays for its log"
+    assert bool(again.deletes) is test.succeeded, "a failed Job stays for its log"
 
 
 def test_another_plan_is_verified_anew(settled):
