@@ -36,6 +36,7 @@ class Drafter:
     method: str  # mtp, eagle, eagle3, ngram, draft_model, ...; "" where it is not said
     model: str | None
     num_tokens: int
+    tensor_parallel_size: int | None = None  # None: the model's
 
 
 def engine_settings(
@@ -210,7 +211,13 @@ def drafter_of(command: ServeCommand) -> Drafter | None:
         return None
     if model == "[ngram]":
         method, model = "ngram", None
-    return Drafter(method=str(method or ""), model=model, num_tokens=tokens or 1)
+    ranks = config.get("draft_tensor_parallel_size")
+    return Drafter(
+        method=str(method or ""),
+        model=model,
+        num_tokens=tokens or 1,
+        tensor_parallel_size=ranks if isinstance(ranks, int) else None,
+    )
 
 
 def _counts(command: ServeCommand, config: Mapping[str, Any]) -> Iterator[int]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shipfitter.api.serve_command import ServeCommand
-from shipfitter.api.serve_engine import Drafter
 from shipfitter.core.estimate import Estimate, sum_of
 from shipfitter.units import GIB
 
@@ -108,24 +107,18 @@ _TABLE: tuple[tuple[Asked, Unmodelled], ...] = (
 )  # fmt: skip
 
 
-def unmodelled(
-    command: ServeCommand, environment: Mapping[str, str], drafter: Drafter | None
-) -> tuple[Unmodelled, ...]:
+def unmodelled(command: ServeCommand, environment: Mapping[str, str]) -> tuple[Unmodelled, ...]:
     """Everything in the command that is not counted exactly, or is counted only here."""
     found = [each for asked, each in _TABLE if asked(command, environment)]
-    if drafter is not None and drafter.model is not None:
-        found.append(
-            Unmodelled(
-                f"the draft model {drafter.model} is not counted: its weights and cache",
-                0.1,
-                0.8,
-                4.0,
-            )
-        )
     reserved_gib = command.number("--mm-ipc-gpu-memory-gb")
     if reserved_gib:
         found.append(Unmodelled("", reserved_gib, reserved_gib, reserved_gib))
     return tuple(found)
+
+
+def uncounted_drafter(name: str) -> Unmodelled:
+    """A drafter whose config cannot be had, or is none that we know: heads to small models."""
+    return Unmodelled(f"the draft model {name} is not counted: its weights and cache", 0.1, 0.8, 4)
 
 
 def unmodelled_bytes(found: tuple[Unmodelled, ...]) -> Estimate:

@@ -69,7 +69,7 @@ def serve_settings(
         raise InvalidSpecError(problems)
     counted, notes = _counted_version(version, environment)
     drafter = drafter_of(command)
-    found = unmodelled(command, environment, drafter)
+    found = unmodelled(command, environment)
     engine = engine_settings(command, counted, environment, drafter)
     dtype = command.text("--dtype") or "auto"
     return ServeSettings(

@@ -10,6 +10,7 @@ from shipfitter.api.serve_checks import flag_problems
 from shipfitter.api.serve_command import ServeCommand, config_arguments, parse_serve_command
 from shipfitter.api.serve_settings import serve_settings
 from shipfitter.cli.estimate_card import Card, estimated_card
+from shipfitter.cli.estimate_drafter import with_drafter
 from shipfitter.cli.estimate_engine import engine_under
 from shipfitter.cli.estimate_model import estimated_model
 from shipfitter.cli.estimate_question import Question
@@ -74,6 +75,8 @@ def estimate(question: Question) -> Estimated:
         revision=question.revision or command.text("--revision"),
     )
     settings, notes = engine_under(question, asked, card, model, environment)
+    model, settings, said = with_drafter(model, settings, asked.drafter, name=command.model)
+    notes = (*notes, *said)
     nodes = question.nodes or asked.nodes or 1
 
     def judged(changed: EngineSettings) -> Assessment:

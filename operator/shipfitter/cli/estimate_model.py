@@ -57,6 +57,11 @@ def _checkpoint(name: str | None, *, facts_file: Path | None, revision: str | No
         raise InvalidSpecError(
             ("the command names no model: write it after `vllm serve`, or give --model-facts",)
         )
+    return checkpoint_of(name, revision=revision)
+
+
+def checkpoint_of(name: str, *, revision: str | None = None) -> Checkpoint:
+    """What a folder, our own list or the hub holds of a name. Raises what the hub refuses."""
     if Path(name).is_dir():
         from shipfitter.hub import read_checkpoint
 

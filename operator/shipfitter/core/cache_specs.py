@@ -111,14 +111,16 @@ def layer_specs(model: ModelFacts, key: CacheKey) -> tuple[LayerSpec, ...]:
 
 
 def drafter_layers(model: ModelFacts, *, own_layers: bool) -> tuple[LayerFacts, ...]:
-    """The checkpoint's own draft layers, where drafts are asked for: attention of the last kind.
+    """The layers that draft: the checkpoint's own, of the last kind of attention, or a drafter's.
 
-    Source: vLLM vllm/v1/spec_decode: an MTP layer joins the cache as one more attention layer.
+    Source: vLLM vllm/v1/spec_decode: an MTP layer joins the cache as one more attention layer, and
+    so do the layers of a separate drafter.
     """
+    separate: tuple[LayerFacts, ...] = tuple(model.extra.get("drafter_layers", ()))
     count = int(model.extra.get("num_mtp_layers", 0)) if own_layers else 0
     attention = [layer for layer in model.layers if layer.kind in _DRAFTING]
-    if not count or not attention:
-        return ()
+    if not count or not attention or separate:
+        return separate
     return (replace(attention[-1], compress_ratio=0),) * count
 
 

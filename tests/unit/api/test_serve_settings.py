@@ -179,8 +179,6 @@ def test_what_changes_the_model(line, setting, want):
         pytest.param("-sc '{method: mtp, num_speculative_tokens: 1}'", "0.33.0",
                      "takes JSON in quotes", id="quotes that the shell took"),
         pytest.param("--kv-cache-memory '8 GiB'", "0.33.0", "like 8G", id="a unit"),
-        pytest.param("--speculative-config.model x/y --spec-tokens 2", "0.33.0",
-                     "draft model x/y is not counted", id="a drafter of its own"),
     ],
 )  # fmt: skip
 def test_what_is_assumed(line, version, want):
