@@ -24,6 +24,14 @@ class Host:
         """The kernel's identifier of this boot."""
         return self._text("proc/sys/kernel/random/boot_id").strip()
 
+    def kernel_driver(self) -> str:
+        """The version of the NVIDIA module that the kernel has loaded; empty where it has none.
+
+        A container toolkit may have put a copy of the second file into the container, which stays.
+        """
+        told = self._text("sys/module/nvidia/version").strip()
+        return told or self._text("proc/driver/nvidia/version").partition("\n")[0].strip()
+
     def numa_node(self, pci_bus_id: str) -> int | None:
         """The NUMA node of a PCI device, for drivers that do not tell.
 

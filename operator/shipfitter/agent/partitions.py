@@ -21,6 +21,16 @@ def is_partitioned(handle: Any) -> bool:
     return bool(ask_gpu(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle))
 
 
+def mig_uuids(handle: Any) -> tuple[str, ...]:
+    """The MIG devices there are; none where the GPU is whole."""
+    mode = ask_gpu(pynvml.nvmlDeviceGetMigMode, handle)
+    if not mode or not mode[0]:
+        return ()
+    slots = range(ask_gpu(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0)
+    found = (ask_gpu(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, slot) for slot in slots)
+    return tuple(ask_gpu(pynvml.nvmlDeviceGetUUID, mig) or "" for mig in found if mig)
+
+
 def mig_devices(handle: Any, gpu_total_bytes: int | None) -> tuple[MigReading, ...]:
     """Every MIG device; empty slots between them are normal."""
     devices = []

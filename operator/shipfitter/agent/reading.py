@@ -14,7 +14,7 @@ from shipfitter.agent.asking import (
     open_gpu,
 )
 from shipfitter.agent.devices import Fingerprint, GpuReading, Memory, NodeReading
-from shipfitter.agent.partitions import is_partitioned, mig_devices
+from shipfitter.agent.partitions import is_partitioned, mig_devices, mig_uuids
 from shipfitter.core.gpus import assumed_reserved_bytes, normalise_product, resolve_product
 from shipfitter.units import MIB
 
@@ -54,6 +54,10 @@ class Nvml:
             self._is_open = False
             self._events = None
             ask(pynvml.nvmlShutdown)
+
+    def forget_xids(self) -> None:
+        """The driver was loaded anew: a GPU that is still broken will say so again."""
+        self._xids.clear()
 
     def fingerprint(self) -> Fingerprint:
         """What is cheap to ask and changes when anything does that a full reading would tell."""
@@ -96,6 +100,7 @@ class Nvml:
                 ask_gpu(pynvml.nvmlDeviceGetMigMode, handle),
                 ask_gpu(pynvml.nvmlDeviceGetComputeMode, handle),
                 memory and (memory.total, memory.used // (64 * MIB)),
+                mig_uuids(handle),
                 _fabric_state(handle),
             )
         except LostError:

@@ -24,7 +24,13 @@ log = logging.getLogger("shipfitter.agent")
 
 
 class GaveUpError(Exception):
-    """The container lost its devices for good; only a new one gets them back."""
+    """Only a new container can help: this one lost its devices, or has a library of before."""
+
+
+# While the library in a container is of another driver than the kernel's, or is not there.
+_LIBRARY_TROUBLES = ("LibRmVersionMismatch", "LibraryNotFound", "LibraryMismatch")
+# The kernel's module was away: what was wrong with a GPU before may be mended.
+_DRIVER_AWAY = ("DriverNotLoaded", "LibRmVersionMismatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +39,7 @@ class Pace:
 
     poll_seconds: float = 10.0
     refresh_seconds: float = 600.0
-    unknown_errors: int = 6  # with the back-off below: some three minutes
+    hopeless_looks: int = 6  # with the back-off below: some three minutes
 
     @property
     def back_off_seconds(self) -> tuple[float, float]:
@@ -73,7 +79,8 @@ class Watch:
         self._fingerprint: Fingerprint | None = None
         self._refresh_at = 0.0
         self._is_doubtful = False  # the driver did not answer all: ask again next time
-        self._unknown_errors, self._nvml_reason = 0, ""
+        self._hopeless_looks, self._nvml_reason = 0, ""
+        self._kernel_driver = host.kernel_driver()  # what this container was made for
         self._nvml_back_off = BackOff(*pace.back_off_seconds)
         self._api_back_off = BackOff(*pace.back_off_seconds)
 
@@ -85,11 +92,8 @@ class Watch:
             self._readiness.round()
             pause_seconds = self._look()
             pause_seconds = max(pause_seconds, self._publish())
-            if self._unknown_errors >= self._pace.unknown_errors:
-                raise GaveUpError(
-                    f"NVML answered {self._unknown_errors} times with Unknown Error: the container "
-                    "lost its devices; exiting so that it is made anew"
-                )
+            if self._hopeless_looks >= self._pace.hopeless_looks:
+                raise GaveUpError(self._last_words())
             self._stop.wait(pause_seconds)
 
     def _remember(self) -> None:
@@ -147,7 +151,7 @@ class Watch:
                 self._fingerprint, self._holders = fingerprint, holders
         except NvmlUnavailableError as error:
             return self._nvml_trouble(error)
-        self._unknown_errors, self._nvml_reason = 0, ""
+        self._hopeless_looks, self._nvml_reason = 0, ""
         self._nvml_back_off.reset()
         return self._pace.poll_seconds
 
@@ -158,9 +162,30 @@ class Watch:
         self._nvml.close()
         self._fingerprint = None
         self._readiness.failed(str(error))
-        self._unknown_errors = self._unknown_errors + 1 if error.reason == "UnknownError" else 0
+        if error.reason in _DRIVER_AWAY:
+            self._nvml.forget_xids()
+        self._hopeless_looks = self._hopeless_looks + 1 if self._needs_restart(error.reason) else 0
         self._wanted = unready_status(error.reason, str(error), self._host, self._written)
         return self._nvml_back_off.pause_seconds()
+
+    def _needs_restart(self, reason: str) -> bool:
+        """Whether a container made now would do better: no loop, for the next one begins anew."""
+        if reason == "UnknownError":
+            return True
+        loaded = self._host.kernel_driver()
+        return reason in _LIBRARY_TROUBLES and loaded not in ("", self._kernel_driver)
+
+    def _last_words(self) -> str:
+        if self._nvml_reason == "UnknownError":
+            return (
+                f"NVML answered {self._hopeless_looks} times with Unknown Error: the container "
+                "lost its devices; exiting so that it is made anew"
+            )
+        return (
+            f"the node's driver is {self._host.kernel_driver()} now and was "
+            f"{self._kernel_driver or 'not loaded'} when this container was made, and its library "
+            f"does not fit ({self._nvml_reason}); exiting so that it is made anew"
+        )
 
     def _publish(self) -> float:
         """Write what is new, and at times that all is as it was; the seconds to wait at least."""

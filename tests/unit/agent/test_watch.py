@@ -123,6 +123,57 @@ def test_lost_devices_end_the_agent_so_that_the_container_is_made_anew(api, worl
     assert api.status_writes()[-1]["conditions"][0]["reason"] == "UnknownError"
 
 
+@pytest.mark.parametrize(
+    ("before", "trouble", "want"),
+    [
+        pytest.param("580.95.05", 18, "was 580.95.05 when", id="the driver was upgraded under it"),
+        pytest.param("", 12, "was not loaded when", id="the driver came after the container"),
+    ],
+)
+def test_a_driver_of_another_version_ends_the_agent_whose_library_is_of_before(
+    api, world, before, trouble, want
+):
+    loaded = world.root / "sys/module/nvidia/version"
+    loaded.parent.mkdir(parents=True)
+    loaded.write_text(before)
+    world.scenario(init=trouble)
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        loaded.write_text("590.48.01\n")
+        assert agent.process.wait(timeout=30) == 1
+        said = agent.process.stderr.read()
+    assert f"driver is 590.48.01 now and {want}" in said
+    with world.agent() as agent:  # made anew, and no better: it waits
+        api.wait_for(lambda: len(api.status_writes()) >= 1)
+        with pytest.raises(subprocess.TimeoutExpired):
+            agent.process.wait(timeout=5)
+        agent.stop()
+
+
+def test_partitions_made_anew_are_news_though_the_gpu_was_partitioned_before(api, world):
+    world.scenario("a100-40gb", 1, mig={0: [(0, "3g.20gb", 19968)]})
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        world.scenario("a100-40gb", 1, mig={0: [(1, "2g.10gb", 9856), (2, "2g.10gb", 9856)]})
+        api.wait_for(lambda: len(api.status_writes()) == 2)
+        (gpu,) = api.status_writes()[-1]["gpus"]
+        assert [mig["profile"] for mig in gpu["migDevices"]] == ["2g.10gb"] * 2
+        agent.stop()
+
+
+def test_a_driver_loaded_anew_clears_what_was_wrong_before(api, world):
+    world.scenario("h100", gpus={1: {"xid": 79, "event_types": 8}})
+    with world.agent() as agent:
+        api.wait_for(lambda: len(api.status_writes()) == 1)
+        assert api.status_writes()[0]["gpus"][1]["health"]["reason"] == "Xid79"
+        world.scenario("h100", init=9, fail={"nvmlDeviceGetCount_v2": 9})
+        api.wait_for(lambda: ready(api.status_writes()[-1]) == "False")
+        world.scenario("h100")
+        api.wait_for(lambda: ready(api.status_writes()[-1]) == "True")
+        assert api.status_writes()[-1]["gpus"][1]["health"]["state"] == "Healthy"
+        agent.stop()
+
+
 def test_a_replaced_token_is_read_when_the_old_one_is_refused(api, world):
     with world.agent() as agent:
         api.wait_for(lambda: len(api.status_writes()) == 1)
