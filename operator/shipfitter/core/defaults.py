@@ -137,14 +137,24 @@ def _has_wide_heads(model: ModelFacts) -> bool:
     return any(layer.head_dim == _WIDE_HEAD_DIM for layer in model.layers)
 
 
+# Source: vLLM vllm/v1/attention/backends/mla get_supported_kernel_block_sizes.
+_BLOCKS_OF_LATENT_BACKENDS = {
+    "FLASHMLA": LATENT_KERNEL_BLOCK_TOKENS,
+    "CUTLASS_MLA": CUTLASS_MLA_BLOCK_TOKENS,
+    "FLASH_ATTN_MLA": DEFAULT_BLOCK_TOKENS,
+    "TRITON_MLA": DEFAULT_BLOCK_TOKENS,
+}
+
+
 def block_tokens(
     model: ModelFacts,
     version: EngineVersion,
     *,
     compute_capability: tuple[int, int] | None,
     one_byte_cache: bool,
+    backend: str | None = None,
 ) -> int:
-    """Tokens in a block of the attention backend that the card would pick.
+    """Tokens in a block of the attention backend that was asked for, or that the card would pick.
 
     Source: vLLM vllm/platforms/cuda.py _get_backend_priorities, and each backend's own sizes.
     """
@@ -157,6 +167,13 @@ def block_tokens(
         return _WIDE_BLOCK_TOKENS if wide and _has_wide_heads(model) else DEFAULT_BLOCK_TOKENS
     if traits.is_sparse:
         return LATENT_KERNEL_BLOCK_TOKENS
+    stated = _BLOCKS_OF_LATENT_BACKENDS.get(backend or "")
+    return stated or _latent_block_tokens(version, compute_capability, one_byte_cache)
+
+
+def _latent_block_tokens(
+    version: EngineVersion, compute_capability: tuple[int, int] | None, one_byte_cache: bool
+) -> int:
     major = compute_capability[0] if compute_capability else 0
     if major == 10:
         older = version < EngineVersion(0, 11, 0)

@@ -154,6 +154,7 @@ def resolve(settings: EngineSettings, model: ModelFacts, gpu: Gpu) -> EngineSett
             version,
             compute_capability=gpu.compute_capability,
             one_byte_cache=is_one_byte(cache_dtype),
+            backend=settings.attention_backend,
         ),
         enable_prefix_caching=caches_prefixes(model, rules, settings.enable_prefix_caching),
         cudagraph_capture_sizes=sizes,

@@ -245,6 +245,12 @@ def test_tokens_in_flight_count_every_batch_only_from_026():
         ),
         pytest.param(deepseek_v3(), B200, "0.10.0", {}, 128, id="CUTLASS"),
         pytest.param(deepseek_v32(), H100, "0.33.0", {}, 64, id="sparse attention"),
+        pytest.param(
+            deepseek_v3(), H100, "0.33.0", {"attention_backend": "FLASHMLA"}, 64, id="its backend"
+        ),
+        pytest.param(
+            deepseek_v3(), B200, "0.33.0", {"attention_backend": "CUTLASS_MLA"}, 128, id="another"
+        ),
         pytest.param(llama_8b(), H100, "0.33.0", {"block_size": 32}, 32, id="as asked"),
     ],
 )
