@@ -10,6 +10,7 @@ from shipfitter.core.inventory import CapacitySource, Device, NodeCapacity
 from shipfitter.core.karpenter import nodepool_nodes
 from shipfitter.core.machine_groups import machine_group_nodes
 from shipfitter.core.node_capacity import node_capacities
+from shipfitter.core.quota import GpuQuota
 from shipfitter.core.resource_slices import ResourceSlice, current, parse_slice
 from shipfitter.core.spellings import Resolved, resolve_spelling, unknown_spelling
 from shipfitter.errors import InvalidSpecError, UserError
@@ -55,6 +56,23 @@ def cluster_expected(context: str | None) -> tuple[ExpectedNodes, ...]:
         return survey_expected(context=context)
     except ApiError as error:
         raise NoClusterError(f"the cluster does not say what nodes may come: {error}") from error
+
+
+def cluster_quotas(
+    context: str | None, namespace: str, name: str, priority_class: str
+) -> tuple[GpuQuota, ...]:
+    """What the namespace's quotas leave of the cluster's GPUs.
+
+    Raises NoClusterError where it does not answer.
+    """
+    from shipfitter.cluster.failures import ApiError
+    from shipfitter.cluster.queue import Key
+    from shipfitter.cluster.survey import survey_quotas
+
+    try:
+        return survey_quotas(Key(namespace, name), priority_class, context=context)
+    except ApiError as error:
+        raise NoClusterError(f"the cluster does not tell its quotas: {error}") from error
 
 
 def cluster_has_groups(context: str | None) -> bool:

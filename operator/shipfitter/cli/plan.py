@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shipfitter.cli.nodes import (
     cluster_expected,
     cluster_has_groups,
     cluster_nodes,
+    cluster_quotas,
     imagined_nodes,
     read_expected,
     read_nodes,
@@ -22,6 +24,7 @@ from shipfitter.cli.nodes import (
 from shipfitter.cli.plan_text import plan_text
 from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.inventory import NodeCapacity
+from shipfitter.core.quota import GpuQuota
 from shipfitter.decide import Outcome, World, decide
 from shipfitter.errors import InvalidSpecError, UserError
 from shipfitter.status.conditions import find
@@ -55,8 +58,17 @@ def run_plan(
         # On paper a cluster has what a plan needs; a real one is asked.
         groups = bool(gpus or nodes) or cluster_has_groups(context)
         coming = _expected(gpus, nodes, context)
+        world = World(
+            now_seconds=time.time(),
+            nodes=capacity,
+            expected=coming,
+            leader_worker_sets=groups,
+            models={},
+        )
+        ask = not (gpus or nodes)  # on paper there are no quotas
         outcomes = [
-            (body, _decide(body, capacity, coming, groups, offline=offline)) for body in bodies
+            (body, _decide(body, world, ask=ask, context=context, offline=offline))
+            for body in bodies
         ]
     except UserError as error:
         print(f"shipfitter: {error}", file=sys.stderr)
@@ -100,24 +112,20 @@ def _expected(gpus: list[str], nodes: Path | None, context: str | None) -> Expec
 
 
 def _decide(
-    body: Mapping[str, Any],
-    nodes: tuple[NodeCapacity, ...],
-    expected: Expected,
-    groups: bool,
-    *,
-    offline: bool,
+    body: Mapping[str, Any], world: World, *, ask: bool, context: str | None, offline: bool
 ) -> Outcome:
     resource = ModelDeployment.parse(body)
     # A plan on paper starts from nothing: what the object's status says is the operator's.
     fresh = {key: value for key, value in body.items() if key != "status"}
-    world = World(
-        now_seconds=time.time(),
-        nodes=nodes,
-        expected=expected,
-        models=facts_for(resource, offline=offline),
-        leader_worker_sets=groups,
-    )
-    return decide(fresh, world)
+    models = facts_for(resource, offline=offline)
+    quotas = _quotas(resource, context) if ask else ()
+    return decide(fresh, replace(world, models=models, quotas=quotas))
+
+
+def _quotas(resource: ModelDeployment, context: str | None) -> tuple[GpuQuota, ...]:
+    metadata = resource.metadata
+    priority = resource.spec.placement.priority_class_name
+    return cluster_quotas(context, metadata.namespace, metadata.name, priority)
 
 
 def _code(outcome: Outcome) -> int:

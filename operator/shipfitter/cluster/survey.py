@@ -17,15 +17,19 @@ from shipfitter.cluster.kinds import (
     GPU_NODE,
     LEADER_WORKER_SET,
     NODE,
+    QUOTA,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     Kind,
 )
+from shipfitter.cluster.queue import Key
+from shipfitter.cluster.quotas import gpu_quotas, namespace_quota
 from shipfitter.cluster.store import Change, key_of
 from shipfitter.cluster.watch import FORBIDDEN
 from shipfitter.core.capacity import NodeCapacity
 from shipfitter.core.declared import declared_capacity
 from shipfitter.core.expected import ExpectedNodes
+from shipfitter.core.quota import GpuQuota
 
 T = TypeVar("T")
 # The chart's own names for the operator and for what it is told.
@@ -98,6 +102,21 @@ def survey_groups(context: str | None = None, environ: Mapping[str, str] = os.en
     return True
 
 
+def survey_quotas(
+    key: Key,
+    priority_class: str = "",
+    context: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[GpuQuota, ...]:
+    """What the namespace's quotas leave of GPUs; nothing where there is no right to read them."""
+    client = Client(lambda: load_configuration(environ, context=context))
+    try:
+        found = _listed(client, QUOTA, namespace_quota, namespace=key.namespace, optional=True)
+    finally:
+        client.close()
+    return gpu_quotas(found.values(), key, priority_class, {})
+
+
 def survey(client: Client) -> tuple[NodeCapacity, ...]:
     """The same through a client."""
     nodes = _listed(client, NODE, trim.node)
@@ -127,6 +146,7 @@ def _listed(
     kind: Kind,
     trimmed: Callable[[Mapping[str, Any]], T],
     *,
+    namespace: str = "",
     optional: bool = False,
     labels: str = "",
 ) -> dict[str, T]:
@@ -134,7 +154,9 @@ def _listed(
     try:
         return {
             key_of(raw): trimmed(raw)
-            for page in client.pages(kind, query={"labelSelector": labels} if labels else {})
+            for page in client.pages(
+                kind, namespace, query={"labelSelector": labels} if labels else {}
+            )
             for raw in page.get("items") or ()
         }
     except ApiError as error:

@@ -133,11 +133,9 @@ def _one_after_the_other(world: World, scaling: Scaling, stale: list[str]) -> li
     serving = {pod.variant for pod in world.pods if pod.ready and not pod.terminating}
     at_once = [name for name in stale if name not in live or name not in serving]
     waiting = [name for name in stale if name not in at_once]
-    busy = any(
-        not rolled_out(live[name], world.pods)
-        for name in scaling.variants
-        if name in live and name not in stale
-    )
+    others = [name for name in scaling.variants if name in live and name not in stale]
+    starting = {pod.variant for pod in world.pods if pod.gpus and not (pod.ready or pod.broken)}
+    busy = any(not rolled_out(live[name], world.pods) or name in starting for name in others)
     return at_once if busy else at_once + waiting[:1]
 
 

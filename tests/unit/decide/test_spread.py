@@ -1,7 +1,12 @@
 """Several pools at once: who carries the replicas, through many decisions."""
 
+from dataclasses import replace
+
+import pytest
+
 from builders_plan import node
 from miniature import Cluster
+from shipfitter.status.pods import ObservedEngine
 
 SOON = {"stabilizationSeconds": 60}
 
@@ -162,3 +167,114 @@ def test_under_a_full_quota_a_new_plan_replaces_one_replica_after_the_other():
     cluster.settle()
     assert cluster.split == {"L40S": 2}
     assert {v["maxNumSeqs"] for v in cluster.variants} == {32}
+
+
+SAMPLER = (
+    "RuntimeError: CUDA out of memory occurred when warming up sampler with 96 dummy requests. "
+    "Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine."
+)
+TOO_SMALL = (
+    "ValueError: To serve at least one request with the model's max seq len (131072), (16.00 GiB "
+    "KV cache is needed, which is larger than the available KV cache memory (12.00 GiB). Based "
+    "on the available memory, the estimated maximum model length is 98304."
+)
+
+
+def ends(cluster, node_name, words):
+    """The engines on a node ended with these words, and are started again and again."""
+    cluster.pods = [
+        replace(
+            pod,
+            ready=False,
+            exit_code=1,
+            restarts=1,
+            waiting_reason="CrashLoopBackOff",
+            termination_message=words,
+        )
+        if pod.node == node_name
+        else pod
+        for pod in cluster.pods
+    ]
+
+
+def body_on(cluster, node_name):
+    """The workload whose pods are on a node."""
+    (name,) = {pod.variant for pod in cluster.pods if pod.node == node_name}
+    return cluster.bodies[name]
+
+
+def test_a_refusal_steps_down_the_variant_concerned_and_no_other():
+    cluster = spread()
+    first, before = body_on(cluster, "a"), cluster.variants
+    kept = {pod.name for pod in cluster.pods if pod.node == "a"}
+    ends(cluster, "b", SAMPLER)
+    cluster.decide()
+    assert cluster.variants[0] == {**before[0], "decidedAt": cluster.variants[0]["decidedAt"]}
+    assert cluster.variants[1]["maxNumSeqs"] < before[1]["maxNumSeqs"]
+    assert cluster.variants[1]["maxModelLen"] == before[1]["maxModelLen"]
+    assert body_on(cluster, "a") is first, "nothing of it was written"
+    assert cluster.status["recovery"]["attempts"] == 1
+    cluster.settle()
+    assert kept < cluster.pod_names()
+    assert cluster.split == {"L40S": 2, "A100": 1}
+
+
+def test_a_refusal_of_the_length_itself_is_answered_for_all_or_elsewhere():
+    cluster = spread()
+    ends(cluster, "a", TOO_SMALL)
+    cluster.settle()
+    assert len({v["maxModelLen"] for v in cluster.variants}) == 1
+    assert cluster.ready == 3 or cluster.condition("Available")["reason"] == "WaitingForGpu"
+    assert cluster.status["recovery"]["attempts"] == 1
+
+
+def test_each_variant_is_compared_with_its_own_engines_and_teaches_its_own_key():
+    cluster = spread()
+    planned = {v["name"]: v["numGpuBlocks"] for v in cluster.variants}
+    cluster.pods = [
+        replace(
+            pod,
+            observed=ObservedEngine(
+                num_gpu_blocks=planned[pod.variant] * 97 // 100,
+                kv_cache_tokens=planned[pod.variant] * 16 * 97 // 100,
+                max_concurrency=1.5,
+            ),
+        )
+        for pod in cluster.pods
+    ]
+    outcome = cluster.decide()
+    observed = cluster.status["observed"]
+    assert {entry["variant"] for entry in observed} == set(planned)
+    assert all(entry["predictionErrorPercent"] == pytest.approx(-3, abs=0.1) for entry in observed)
+    assert {u.key.gpu_product for u in outcome.calibrations} == {
+        "NVIDIA-L40S",
+        "NVIDIA-A100-SXM4-80GB",
+    }
+    assert not cluster.decide().calibrations, "once"
+
+
+def test_five_refusals_of_one_variant_go_back_to_the_plan_that_served():
+    cluster = spread()
+    good = {v["name"]: v["maxNumSeqs"] for v in cluster.variants}
+    cluster.spec["workload"] = {"typicalTokens": 1024}
+    cluster.settle()
+    for _ in range(8):
+        cluster.now += 1000
+        ends(cluster, "b", SAMPLER)
+        cluster.decide()
+        cluster._control()
+        if {v["name"]: v["maxNumSeqs"] for v in cluster.variants} == good:
+            break
+    assert cluster.condition("Planned")["reason"] in ("RolledBack", "BackedOff")
+    assert cluster.status["recovery"]["attempts"] <= 5
+
+
+def test_what_free_gpus_would_take_is_said_where_replicas_wait():
+    cluster = Cluster([node("a", "L40S", 1), node("b", "L4", 1)], {"replicas": 2})
+    cluster.settle()
+    assert cluster.planned == {"L40S": 2}
+    told = cluster.condition("Available")["message"]
+    assert "pool nvidia-l4-1 has free GPUs and holds max_model_len 17408" in told
+    cluster.spec["workload"] = {"maxModelLen": {"preferred": 17_408}}
+    cluster.settle()
+    assert cluster.ready == 2
