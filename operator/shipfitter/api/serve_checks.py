@@ -22,7 +22,7 @@ def flag_problems(
 
     Source: vLLM vllm/config/parallel.py, scheduler.py, model.py, vllm/distributed/utils.py.
     """
-    yield from _ranks(model, settings, gpus)
+    yield from _ranks(model, settings, gpus, command.count("--prefill-context-parallel-size") or 1)
     yield from _shared_contexts(model, settings)
     yield from _batches(command, model, settings, gpu)
     stated = command.text("--dtype")
@@ -39,14 +39,17 @@ def flag_problems(
         yield Refusal.OTHER, "--mamba-block-size goes with prefix caching only"
 
 
-def _ranks(model: ModelFacts, settings: EngineSettings, gpus: int) -> Iterator[Problem]:
+def _ranks(
+    model: ModelFacts, settings: EngineSettings, gpus: int, shared_prefills: int
+) -> Iterator[Problem]:
     layout = settings.layout
-    needed = layout.world_size * layout.data_parallel_size
+    needed = layout.world_size * layout.data_parallel_size * shared_prefills
     if needed > gpus:
+        prefills = f" × prefill context {shared_prefills}" if shared_prefills > 1 else ""
         yield (
             Refusal.INVALID_PARALLELISM,
             f"tensor {layout.tensor_parallel_size} × pipeline {layout.pipeline_parallel_size} × "
-            f"data {layout.data_parallel_size} takes {needed} GPUs; there are {gpus}",
+            f"data {layout.data_parallel_size}{prefills} takes {needed} GPUs; there are {gpus}",
         )
     partition = layout.pipeline_partition
     if not partition or layout.pipeline_parallel_size == 1:
