@@ -16,11 +16,13 @@ from e2e.stories import (
     measured,
     model_deployment,
     says,
+    serve,
     serving,
     stays,
     uids,
     variant,
 )
+from world.stage import is_ready
 
 pytestmark = pytest.mark.plane
 LLAMA_70B = "hf://meta-llama/Llama-3.3-70B-Instruct"
@@ -104,6 +106,15 @@ def test_a_group_serves_as_one_replica_scales_and_restarts_as_one(groups):
     )
     assert "recovery" not in stage.status("llama"), "a lost process asks for no smaller plan"
 
+    stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 8}}})
+
+    def moved():
+        there = leaders(stage, "llama")
+        assert any(map(is_ready, there)), "another group serves before the old one goes"
+        return [flag(pod, "max-num-seqs") for pod in there] == ["8"] and stage.ready("llama")
+
+    stage.eventually(moved, what="a group of the new plan serves in its stead")
+
     stage.plane.kubectl("scale", "mdl", "llama", "--replicas=2")
     stage.eventually(lambda: len(serving(stage, "llama")) == 4, what="two groups are whole")
     stage.eventually(lambda: stage.ready("llama"), what="both serve")
@@ -155,3 +166,21 @@ def test_a_later_model_serves_until_there_are_groups_for_the_first(no_groups):
         "Llama-3.3-70B-Instruct on 4 × NVIDIA-L40S over 2 nodes is preferred"
         in (planned["message"])
     )
+
+
+def test_a_group_whose_kind_is_removed_is_told_of_and_comes_back(groups):
+    stage = groups
+    pairs(stage, 2)
+    serve(stage, "llama", LLAMA_70B)
+    planned = variant(stage, "llama")
+    stage.remove_groups()
+    said = says(stage, "llama", "Planned", "LeaderWorkerSetMissing")
+    assert "is planned and stays so" in said["message"]
+    stage.install_groups()
+    stage.eventually(
+        lambda: (
+            stage.condition("llama", "Planned").get("status") == "True" and stage.ready("llama")
+        ),
+        what="the same plan serves again",
+    )
+    assert variant(stage, "llama")["name"] == planned["name"]
