@@ -44,3 +44,19 @@ def pytest_collection_modifyitems(items):
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tables: the properties that tests recorded as mappings, a line each."""
+    tables = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, row in report.user_properties:
+                if isinstance(row, dict):
+                    tables.setdefault(name, []).append(row)
+    for name, rows in tables.items():
+        terminalreporter.section(name)
+        widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
+        for line in ({key: key for key in widths}, *rows):
+            text = "  ".join(line[key].ljust(width) for key, width in widths.items())
+            terminalreporter.write_line(text.rstrip())

@@ -26,6 +26,7 @@ EVERYTHING = (
     "operator.podLabels.a=b",
     "hub.endpoint=http://hub.local",
     "capacity.labelNodes=true",
+    "operator.readPodLogs=true",
     "watchNamespaces={team-a,team-b}",
     "imagePullSecrets[0].name=registry",
 )

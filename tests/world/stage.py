@@ -24,6 +24,7 @@ from shipfitter.core.gpus import resolve_product
 from shipfitter.units import GIB, MIB
 from world import nvml
 from world.controlplane import Plane, PlaneSettings
+from world.controlplane.faults import FaultyServer
 from world.groups import GroupController, definition
 from world.hub.published import published_names, published_repo
 from world.hub.server import Hub
@@ -41,6 +42,7 @@ CONTROL_NODE = "control"
 OUTSIDE_BYTES = GIB // 4  # what the driver holds of an idle card beyond its reserve
 NOT_YET = (404, 429)  # a kind that is new answers 429 until its storage is ready
 PATIENCE_SECONDS = 90.0
+QUICK = Timing(grace_factor=0.05, probe_factor=0.05, heartbeat_seconds=2.0)
 PYTHON_PATH = {"PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT / 'operator'}"}
 
 APPLY = "application/apply-patch+yaml"
@@ -93,11 +95,15 @@ class Stage:
         plane: PlaneSettings | None = None,
         say: Callable[[str], None] = lambda line: None,
         install: bool = True,
+        timing: Timing = QUICK,
+        faulty: bool = False,
     ) -> None:
         self.values = values or {}
         self.say = say
         self._install = install
         self._plane_settings = plane
+        self._timing = timing
+        self._faulty = faulty  # pods reach the API server through a proxy that misbehaves as told
         self._folder = tempfile.TemporaryDirectory(prefix="shipfitter-stage-")
         self.folder = Path(self._folder.name)
         self.hub = Hub()
@@ -126,6 +132,8 @@ class Stage:
         self.plane = Plane(self._plane_settings).start()
         self.say(f"control plane ready at {self.plane.url}")
         self.api = Api(self.plane.url, self.plane.ca, self.plane.token)
+        if self._faulty:
+            self.faulty = FaultyServer(self.plane.url, self.plane.folder / "certs").start()
         images = {
             "shipfitter/shipfitter": Image(entrypoint=SHIPFITTER),
             "vllm/vllm-openai": Image(
@@ -136,7 +144,8 @@ class Stage:
             api=self.api,
             programs=ProgramMap(images=images),
             folder=self.folder / "nodes",
-            timing=Timing(grace_factor=0.05, probe_factor=0.05, heartbeat_seconds=2.0),
+            timing=self._timing,
+            url_for_pods=self.faulty.url if self._faulty else "",
         )
         self.emulator.start()
         self.emulator.add_node(NodeSpec(name=CONTROL_NODE))
@@ -146,7 +155,7 @@ class Stage:
     def stop(self) -> None:
         if self.groups is not None:
             self.groups.stop()
-        for part in ("emulator", "plane"):
+        for part in ("emulator", "faulty", "plane"):
             if hasattr(self, part):
                 getattr(self, part).stop()
         self.hub.stop()
@@ -250,14 +259,14 @@ class Stage:
         product: str,
         gpus: int,
         *,
-        engine: Mapping[str, Any] | None = None,
+        engine: Mapping[str, Any] | Path | None = None,
         labels: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> None:
         """A machine with GPUs: its labels, its driver, and the device its engines find.
 
-        `engine` changes what engines find there (fields of the engine stub's scenario), so that it
-        may differ from what the agent reports.
+        `engine` changes what engines find there (fields of the engine stub's scenario, or a file
+        of them that is read at every start), so that it may differ from what the agent reports.
         """
         row = resolve_product(product)
         assert row is not None, product
@@ -274,7 +283,8 @@ class Stage:
         }
         environment = {**nvml.environment(scenario), "ENGINE_STUB_DEVICE": json.dumps(device)}
         if engine:
-            environment["ENGINE_STUB_SCENARIO"] = json.dumps(dict(engine))
+            told = str(engine) if isinstance(engine, Path) else json.dumps(dict(engine))
+            environment["ENGINE_STUB_SCENARIO"] = told
         spec = NodeSpec(
             name=name,
             labels={

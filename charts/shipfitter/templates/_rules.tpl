@@ -62,6 +62,11 @@
 - apiGroups: [""]
   resources: [pods] # patch: pod-deletion-cost, so that scaling down frees whole nodes
   verbs: [get, list, watch, patch]
+{{- if .Values.operator.readPodLogs }}
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
 - apiGroups: ["", events.k8s.io]
   resources: [events]
   verbs: [create, patch]

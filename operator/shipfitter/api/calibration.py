@@ -39,6 +39,8 @@ class CalibrationStatus(ApiModel):
 
     residual_bytes: SignedBytes = 0
     """Observed less predicted cache memory on one GPU; added to the next prediction."""
+    residual: Word | None = None
+    """The same for a person."""
     spread_bytes: Annotated[int, Field(ge=0, le=MAX_INTEGER)] = 0
     """How far the observations lie apart; narrows the interval of the next prediction."""
     observations: Count = 0

@@ -115,7 +115,7 @@ KINDS = (
             Column("ARCHITECTURE", ".spec.architecture"),
             Column("WEIGHTS", ".spec.weightFormat"),
             Column("TP", ".spec.tensorParallelSize", "integer"),
-            Column("RESIDUAL", ".status.residualBytes", "integer", "Bytes to add"),
+            Column("RESIDUAL", ".status.residual", "string", "Cache memory to add to a prediction"),
             Column("SAMPLES", ".status.observations", "integer", "Observations"),
             AGE,
         ),

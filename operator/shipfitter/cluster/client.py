@@ -75,6 +75,17 @@ class Client:
             raise api_error(response.status, answer, response.headers)
         return answer if isinstance(answer, dict) else {}
 
+    def text(self, path: str, *, query: Mapping[str, Any]) -> str:
+        """An answer that is no JSON: a log."""
+        response = self._send("GET", path, query=query)
+        try:
+            data = response.read()
+        except urllib3.exceptions.HTTPError as error:
+            raise unreachable(error) from error
+        if response.status >= 400:
+            raise api_error(response.status, _parse(data), response.headers)
+        return data.decode(errors="replace")
+
     @contextmanager
     def stream(
         self, path: str, *, query: Mapping[str, Any], read_seconds: float

@@ -19,6 +19,7 @@ from shipfitter.cluster.kinds import (
     LEADER_WORKER_SET,
     OWNER_LABEL,
 )
+from shipfitter.cluster.last_logs import LastLogs
 from shipfitter.cluster.model_facts import Found
 from shipfitter.cluster.queue import Key
 from shipfitter.cluster.quotas import counted, gpu_quotas, requested
@@ -52,6 +53,7 @@ class Observer:
     foreign: ForeignUse
     settings: Settings
     engines: Engines | None = None
+    last_logs: LastLogs | None = None
     calibrations: Calibrations | None = None
     verifications: Verifications | None = None
     promises: ledger.Promises = field(default_factory=ledger.Promises)
@@ -80,7 +82,7 @@ class Observer:
             learnt=own.learnt,
             load_tests=own.load_tests,
             pods=tuple(
-                live_pod(pod, self.engines.said(pod) if self.engines else None)
+                live_pod(self._heard(pod), self.engines.said(pod) if self.engines else None)
                 for pod in sorted(pods, key=lambda each: each.name)
                 if (pod.namespace, pod.owner) == key
             ),
@@ -99,6 +101,9 @@ class Observer:
             own_requests=requested(pods, key),
             settings=self.settings,
         )
+
+    def _heard(self, pod: OwnPod) -> OwnPod:
+        return self.last_logs.told(pod) if self.last_logs else pod
 
     def promise(self, key: Key, own: OwnState, outcome: Outcome) -> None:
         """Until `promises.withdraw`, other deployments count what this outcome will take."""

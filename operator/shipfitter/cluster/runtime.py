@@ -16,6 +16,7 @@ from shipfitter.cluster.failures import UNREACHABLE, ApiError
 from shipfitter.cluster.free_gpus import ForeignUse
 from shipfitter.cluster.inspection import Inspections
 from shipfitter.cluster.kept_facts import KeptFacts
+from shipfitter.cluster.last_logs import LastLogs
 from shipfitter.cluster.model_facts import Fetch, ModelCache
 from shipfitter.cluster.node_labels import NodeLabels
 from shipfitter.cluster.observe import Observer
@@ -83,6 +84,9 @@ class Runtime:
                 foreign=ForeignUse(client, own_namespaces=own_namespaces, clock=clock),
                 settings=settings,
                 engines=Engines(read_engine, on_news=self.queue.add, clock=clock),
+                last_logs=LastLogs(client, on_news=self.queue.add)
+                if settings.read_pod_logs
+                else None,
                 calibrations=Calibrations(client, clock=clock),
                 verifications=Verifications(
                     client=client, jobs=self.caches.verifications, clock=clock

@@ -89,6 +89,7 @@ class OwnPod:
     address: str = ""
     created: str = ""
     ended_reason: str = ""
+    container: str = ""  # the engine's name
     deletion_cost: int = 0
     serves: bool = True  # False: a worker of a group, which answers no requests
 
@@ -127,6 +128,7 @@ def own_pod(raw: Mapping[str, Any]) -> OwnPod:
         address=status.get("podIP") or "",
         created=metadata.get("creationTimestamp") or "",
         ended_reason=last.get("reason") or "",
+        container=intern(main.get("name") or ""),
         deletion_cost=_deletion_cost(metadata),
         serves=labels.get(SERVES_LABEL) == "true",
     )

@@ -9,11 +9,12 @@ from shipfitter.core.engine_log import EngineRefusal
 from shipfitter.core.refusals import Refusal
 from shipfitter.units import GIB
 
-# Steps where the engine named no figure: small at first, for little is lost, and doubled by the next
-# two attempts, so that three of them reach a misprediction of a fifth of the card.
+# Steps where the engine named no figure: small at first, for little is lost, and doubled twice, so
+# that three of them reach a misprediction of a fifth of the card.
 UNNAMED_SHORTFALL = 0.15  # of the planned cache
 UTILIZATION_STEP = 0.03
 MOST_STRIDE = 4.0  # of both
+GUESSES_AT_CACHE = 3
 LEAST_UTILIZATION = 0.05
 LEAST_BATCHED_TOKENS = 1024
 FREE_MEMORY_MARGIN_BYTES = GIB // 5  # free memory moves a little between two starts
@@ -34,7 +35,7 @@ def steps_down(
     number.
     """
     ways = _WAYS.get(refusal.kind, _UNKNOWN if refusal.may_be_memory else ())
-    asked = _Asked(refusal, sizing, missing_bytes, min(MOST_STRIDE, 2.0**attempts))
+    asked = _Asked(refusal, sizing, missing_bytes, attempts)
     steps = (*(way(asked) for way in ways), *((_less_weight(asked),) if ways else ()))
     return tuple(
         tuple(Bound(sizing.pool.name, limit, value) for limit, value in step)
@@ -46,14 +47,15 @@ def steps_down(
 class _Asked:
     """One refusal, what was planned, and how far earlier steps went."""
 
-    __slots__ = ("missing_bytes", "planned_bytes", "refusal", "sizing", "stride")
+    __slots__ = ("attempts", "missing_bytes", "planned_bytes", "refusal", "sizing", "stride")
 
     def __init__(
-        self, refusal: EngineRefusal, sizing: Sizing, missing_bytes: float, stride: float
+        self, refusal: EngineRefusal, sizing: Sizing, missing_bytes: float, attempts: int
     ) -> None:
         self.refusal, self.sizing = refusal, sizing
-        self.missing_bytes, self.stride = missing_bytes, stride
+        self.missing_bytes, self.attempts = missing_bytes, attempts
         self.planned_bytes = sizing.budget.kv_cache_bytes.point
+        self.stride = min(MOST_STRIDE, 2.0**attempts)
 
 
 def _cache_as_named(asked: _Asked) -> Step:
@@ -120,8 +122,11 @@ def _lower_utilization(asked: _Asked) -> Step:
     return ((Limit.GPU_MEMORY_UTILIZATION, max(LEAST_UTILIZATION, lower)),)
 
 
-def _less_of_all(asked: _Asked) -> Step:
-    return (*_less_cache(asked), *_lower_utilization(asked), *_fewer_batched_tokens(asked))
+def _guessed(asked: _Asked) -> Step:
+    """Most starts that fail lack cache; only when less of that did not help, memory beside it."""
+    if asked.attempts < GUESSES_AT_CACHE:
+        return (*_less_cache(asked), *_fewer_batched_tokens(asked))
+    return _lower_utilization(asked)
 
 
 def _less_weight(asked: _Asked) -> Step:
@@ -146,5 +151,5 @@ _WAYS: dict[Refusal, Ways] = {
     Refusal.OUT_OF_MEMORY_GRAPHS: (_fewer_graphs, _lower_utilization),
     Refusal.OUT_OF_MEMORY_SERVING: (_lower_utilization, _fewer_sequences),
 }
-# Nobody says what was missing, or whether it was memory: a little of everything.
-_UNKNOWN: Ways = (_less_of_all, _less_cache)
+# Nobody says what was missing, or whether it was memory.
+_UNKNOWN: Ways = (_guessed, _lower_utilization)

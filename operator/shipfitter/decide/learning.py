@@ -110,12 +110,15 @@ def learn(
     at_seconds = max(world.now_seconds, seconds_of(decided_at))  # a clock may have been put back
     entry = _entry(pod, variant, (had_bytes / max(1, planned_bytes) - 1) * 100, at_seconds)
     key = _key(resource, sizing, world)
-    learning = fold(
-        world.learnt.get(key, Learning()),
-        had_bytes - stages[stage].kv_cache_bytes.point,
-        candidate.gpu.total_bytes,
+    difference = had_bytes - stages[stage].kv_cache_bytes.point
+    total = candidate.gpu.total_bytes
+    update = CalibrationUpdate(
+        key=key,
+        learning=fold(world.learnt.get(key, Learning()), difference, total),
+        variant=variant,
+        difference_bytes=difference,
+        total_bytes=total,
     )
-    update = CalibrationUpdate(key=key, learning=learning, variant=variant)
     return Lesson(observed=(entry,), updates=(update,), condition=_condition(entry))
 
 

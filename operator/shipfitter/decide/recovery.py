@@ -115,7 +115,9 @@ def answered(
 ) -> tuple[Choice, Recovery]:
     """The choice after a refusal of one variant: a smaller one, the last good plan, or none."""
     plan = choice.plan
-    if plan is None or not (refusal.is_memory or refusal.may_be_memory):
+    if plan is None or not choice.planned.status:  # its GPUs are gone: nobody knows what would fit
+        return choice, recovery
+    if not (refusal.is_memory or refusal.may_be_memory):
         return told(choice, recovery), recovery
     if recovery.exhausted:
         return _given_up(choice, recovery, last_good, intent, pools)

@@ -34,6 +34,7 @@ class Settings:
     settle_seconds: float = 10.0  # how long a change of nodes rests before it may change plans
     hub_endpoint: str = ""
     declared: tuple[ExpectedNodes, ...] = ()  # what the chart says of nodes nobody describes
+    read_pod_logs: bool = False  # whether an ended engine's log may be read, for its cause
     label_nodes: bool = False  # whether nodes may be told apart by a label of ours
     inspection_image: str = ""  # of Jobs that read models: our own; empty: there are none
 
@@ -94,11 +95,13 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationUpdate:
-    """What was learnt of engines of one key."""
+    """What an engine of one key taught."""
 
     key: CalibrationKey
-    learning: Learning
+    learning: Learning  # with this observation, as far as the world of this decision knew
     variant: str
+    difference_bytes: int = 0  # observed less predicted, on one GPU
+    total_bytes: int = 0  # of that GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

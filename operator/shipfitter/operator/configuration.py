@@ -62,6 +62,7 @@ def read_configuration(argv: Sequence[str] | None, environ: Mapping[str, str]) -
             settle_seconds=settle,
             hub_endpoint=environ.get("HF_ENDPOINT", ""),
             declared=declared,
+            read_pod_logs=environ.get("SHIPFITTER_READ_POD_LOGS") == "true",
             label_nodes=environ.get("SHIPFITTER_LABEL_NODES") == "true",
             inspection_image=environ.get("SHIPFITTER_IMAGE", ""),
         ),

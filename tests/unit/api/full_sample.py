@@ -361,6 +361,7 @@ def calibration() -> dict[str, Any]:
         },
         "status": {
             "residualBytes": -12_000_000,
+            "residual": "-0.01 GiB",
             "spreadBytes": 30_000_000,
             "observations": 3,
             "lastObservedAt": AT,

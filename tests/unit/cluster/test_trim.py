@@ -125,6 +125,7 @@ def test_a_pod_keeps_where_it_is_and_its_last_words():
         node="n1",
         gpus={"nvidia.com/gpu": 2},
         template_hash="77",
+        container="engine",
         restarts=3,
         waiting_reason="CrashLoopBackOff",
         termination_message="out of memory",

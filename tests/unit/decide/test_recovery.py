@@ -172,7 +172,7 @@ def test_weights_that_do_not_load_leave_room_for_a_lighter_model_on_the_same_gpu
     ("restarts", "want"),
     [
         pytest.param(0, None, id="once may be chance"),
-        pytest.param(1, 1, id="again is answered with a little less of everything"),
+        pytest.param(1, 1, id="again is answered with less"),
     ],
 )
 def test_a_core_that_died_without_a_word(restarts, want):
@@ -183,7 +183,7 @@ def test_a_core_that_died_without_a_word(restarts, want):
         settled, FRONT_ALONE, nodes, pod=broken(settled, "a", FRONT_ALONE, restarts=restarts)
     )
     assert outcome.status.get("recovery", {}).get("attempts") == want
-    less = variant(outcome)["gpuMemoryUtilization"] < before["gpuMemoryUtilization"]
+    less = variant(outcome)["budget"]["kvCacheBytes"] < before["budget"]["kvCacheBytes"]
     assert less == bool(want)
 
 
@@ -273,3 +273,12 @@ def test_what_is_no_memory_refusal_changes_no_plan(words, code, want):
     outcome = settled.decide(*nodes, pods=(pod,))
     assert not manifests(outcome, "Deployment")
     assert condition(outcome, "Available")["reason"] == want
+
+
+def test_words_of_a_pod_whose_gpus_are_gone_lead_nowhere():
+    nodes = (node("a", "L40S"),)
+    settled = Settled(*nodes)
+    pod = broken(settled, "a", TOO_SMALL)
+    outcome = refused(settled, TOO_SMALL, (), at=NOW + 60, pod=pod)
+    assert condition(outcome, "Planned")["reason"] == "NoGpuCapacity"
+    assert "recovery" not in outcome.status

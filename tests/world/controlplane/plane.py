@@ -1,12 +1,14 @@
 """A plane: etcd, API server, scheduler and controller manager on free loopback ports."""
 
+import contextlib
 import os
+import signal
 import ssl
 import subprocess
 import tempfile
 import time
 import urllib.error
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -153,6 +155,20 @@ class Plane:
         """Killed and started again; the API server is ready afterwards."""
         self.kill(program)
         self.launch(program)
+
+    @contextlib.contextmanager
+    def paused(self, program: str, *, seconds: float) -> Iterator[None]:
+        """The program hangs for so long: it is there and answers nobody."""
+        pid = self._running[program].pid
+        end = time.monotonic() + seconds
+        os.killpg(pid, signal.SIGSTOP)
+        try:
+            yield
+            time.sleep(max(0.0, end - time.monotonic()))
+        finally:
+            os.killpg(pid, signal.SIGCONT)
+        if program in ("etcd", "kube-apiserver"):
+            self._wait("the API server to be ready", self._ready)
 
     def log(self, program: str) -> str:
         """What the program wrote so far."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from world.nodes.environment import declared, joined, of_this_machine, service_links
 from world.nodes.expansion import PathRewriter, on_own_address
@@ -106,17 +107,20 @@ class Launcher:
         return PathRewriter({**self.volumes.mounts(container), message_path: str(message_file)})
 
     def _inherited(self, root: Path) -> dict[str, str]:
-        api = self.runtime.api
+        api = urlsplit(self._api_url())
         variables = of_this_machine(str(root), self.place.pod)
         variables["TMPDIR"] = str(root / "tmp")
         if self.pod["spec"].get("enableServiceLinks", True):
             variables.update(
                 service_links(self.runtime.services.in_namespace(self.place.namespace))
             )
-        variables["KUBERNETES_SERVICE_HOST"] = api.host
+        variables["KUBERNETES_SERVICE_HOST"] = api.hostname or ""
         variables["KUBERNETES_SERVICE_PORT"] = str(api.port)
         variables["KUBERNETES_SERVICE_PORT_HTTPS"] = str(api.port)
         return variables
+
+    def _api_url(self) -> str:
+        return self.runtime.url_for_pods or self.runtime.api.url
 
     def _network(self) -> dict[str, str]:
         direct = ",".join(dict.fromkeys(("127.0.0.1", "localhost", self.runtime.api.host)))
@@ -134,7 +138,7 @@ class Launcher:
         path = own / "kubeconfig"
         write_kubeconfig(
             path,
-            url=self.runtime.api.url,
+            url=self._api_url(),
             ca_file=self.runtime.api.ca_file,
             token_file=token_file,
             namespace=self.place.namespace,

@@ -48,3 +48,4 @@ class Runtime:
     addresses: AddressPool = field(default_factory=AddressPool)
     timing: Timing = field(default_factory=Timing)
     environment: Mapping[str, str] = field(default_factory=dict)  # for every pod
+    url_for_pods: str = ""  # where pods find the API server, if not where the nodes do
