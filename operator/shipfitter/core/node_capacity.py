@@ -19,10 +19,12 @@ from shipfitter.core.node_state import (
     in_force,
     labels,
     nvml_ready,
+    sees_all_gpus,
     without_devices,
 )
 from shipfitter.core.published import (
     Sharing,
+    evidently_shared,
     labelled_total_bytes,
     published_devices,
     sharing,
@@ -64,6 +66,8 @@ def node_capacity(
         stale=stale,
         slices=slices,
     )
+    if source in _COUNTED and (gpunode is None or sees_all_gpus(gpunode)):
+        shared = evidently_shared(shared, devices, bare.allocatable_gpus)
     if not devices and declared and bare.allocatable_gpus:
         devices = (declared,) * _physical(bare.allocatable_gpus, shared)
         source = CapacitySource.DECLARED
@@ -131,6 +135,7 @@ def gpu_resources(node: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in names if whole(offered.get(name))) or (GPU_RESOURCE,)
 
 
+_COUNTED = (CapacitySource.MEASURED, CapacitySource.STALE, CapacitySource.LABEL)
 _MEASUREMENTS = (CapacitySource.MEASURED, CapacitySource.STALE)
 
 

@@ -63,6 +63,14 @@ def nvml_ready(gpunode: Mapping[str, Any]) -> bool:
     )
 
 
+def sees_all_gpus(gpunode: Mapping[str, Any]) -> bool:
+    """Whether the agent may open every GPU that the driver counts."""
+    return not any(
+        condition.get("reason") == "SomeGpusHidden"
+        for condition in (gpunode.get("status") or {}).get("conditions") or ()
+    )
+
+
 def metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     """An object's metadata; empty where it has none."""
     return manifest.get("metadata") or {}

@@ -55,6 +55,20 @@ def sharing(labels: Mapping[str, str], resource_name: str) -> Sharing:
     return Sharing(strategy, max(1, replicas))
 
 
+def evidently_shared(
+    shared: Sharing, devices: tuple[Device, ...], allocatable_gpus: int
+) -> Sharing:
+    """How counted GPUs are shared, also where no label says so: more are handed out than are there.
+
+    NVIDIA's device plugin replicates GPUs whether or not gpu-feature-discovery runs beside it.
+    """
+    copies, rest = divmod(allocatable_gpus, len(devices) or 1)
+    partitioned = any(device.mig_profile for device in devices)
+    if shared.strategy != "none" or not devices or partitioned or copies < 2 or rest:
+        return shared
+    return Sharing("time-slicing", copies)
+
+
 def published_devices(
     labels: Mapping[str, str], resource_name: str, *, host_memory_bytes: int, at_least: int
 ) -> Published | None:

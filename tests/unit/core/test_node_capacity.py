@@ -517,3 +517,28 @@ def test_an_empty_object_is_no_error():
 )
 def test_whole(quantity, want):
     assert whole(quantity) == want
+
+
+@pytest.mark.parametrize(
+    ("gpus", "conditions", "allocatable", "want"),
+    [
+        pytest.param(2, [], 2, ("none", 1), id="as many as there are"),
+        pytest.param(2, [], 8, ("time-slicing", 4), id="four times as many"),
+        pytest.param(2, [], 5, ("none", 1), id="no whole number of copies"),
+        pytest.param(2, [], 1, ("none", 1), id="fewer, one being sick"),
+        pytest.param(
+            2,
+            [{"type": "NVMLReady", "status": "True", "reason": "SomeGpusHidden"}],
+            4,
+            ("none", 1),
+            id="the agent does not see all of them",
+        ),
+    ],
+)
+def test_gpus_that_are_shared_though_no_label_says_so(gpus, conditions, allocatable, want):
+    found = node_capacity(
+        node(labels=PLATFORM, gpus=allocatable),
+        gpunode(gpus=(gpu(),) * gpus, conditions=conditions),
+        used_gpus=0,
+    )
+    assert (found.sharing, found.replicas_per_gpu) == want
