@@ -24,6 +24,9 @@ from shipfitter.render.pod import engine_container, pod_template
 from shipfitter.render.startup import PRE_STOP_SECONDS
 from shipfitter.render.variant import nodes_per_replica, variant_name
 
+# The address under which a node's engine is found by the others; it guesses where none is given.
+# Source: vLLM vllm/utils/network_utils.py get_ip.
+HOST_ADDRESS = "VLLM_HOST_IP"
 API_VERSION = "leaderworkerset.x-k8s.io/v1"
 
 
@@ -114,7 +117,12 @@ def _worker(template: Mapping[str, Any], sizing: Sizing, *, stay_seconds: int) -
 
 def _joined(template: Mapping[str, Any], sizing: Sizing, *rank: str) -> dict[str, Any]:
     pod: dict[str, Any] = copy.deepcopy(dict(template))
-    engine_container(pod)["args"] += [
+    engine = engine_container(pod)
+    if not any(each["name"] == HOST_ADDRESS for each in engine["env"]):
+        engine["env"].append(
+            {"name": HOST_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+        )
+    engine["args"] += [
         f"--nnodes={nodes_per_replica(sizing)}",
         "--master-addr=$(LWS_LEADER_ADDRESS)",
         *rank,

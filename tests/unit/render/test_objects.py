@@ -12,6 +12,7 @@ import pytest
 
 from shipfitter.api.model_deployment import Allocation
 from shipfitter.core.plan import VariantPlan
+from shipfitter.render.args import DRAIN_SECONDS
 from shipfitter.render.claim_template import claim_template, claim_template_name
 from shipfitter.render.config_map import logging_config, logging_config_map
 from shipfitter.render.deployment import deployment, on_one_node, scale_manifest
@@ -322,9 +323,23 @@ def test_a_leader_serves_and_workers_join_it():
         "--headless",
     ]
     assert engine_container(leader)["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+    for each in (leader, worker):
+        (address,) = (e for e in engine_container(each)["env"] if e["name"] == "VLLM_HOST_IP")
+        assert address["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
     probes = {"startupProbe", "readinessProbe", "livenessProbe", "ports"}
     assert probes <= engine_container(leader).keys()
     assert not probes & engine_container(worker).keys()
+
+
+def test_workers_stay_until_their_leaders_requests_have_ended():
+    pods = group()["spec"]["leaderWorkerTemplate"]
+    leader, worker = pods["leaderTemplate"], pods["workerTemplate"]
+
+    def sleeps(pod):
+        return engine_container(pod)["lifecycle"]["preStop"]["sleep"]["seconds"]
+
+    assert sleeps(worker) >= sleeps(leader) + DRAIN_SECONDS
+    assert worker["spec"]["terminationGracePeriodSeconds"] > sleeps(worker)
 
 
 def test_groups_are_scaled_apart_from_their_template():
