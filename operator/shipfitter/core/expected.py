@@ -64,6 +64,13 @@ def expected_pools(
     return tuple(found[name] for name in sorted(found))
 
 
+def growing(expected: Iterable[ExpectedNodes], nodes: Iterable[NodeCapacity], pool: Pool) -> bool:
+    """Whether more nodes of a pool that is there may come: one of its nodes is of such a kind."""
+    members = {node.name for node in pool.nodes}
+    labels = [node.labels for node in nodes if node.name in members]
+    return any(_matches(each, found) for each in expected for found in labels)
+
+
 def _matches(expected: ExpectedNodes, labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in expected.labels.items())
 

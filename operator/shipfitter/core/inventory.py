@@ -51,6 +51,7 @@ class Pool:
     nvlink: bool = False
     other_products: tuple[str, ...] = ()  # on the same nodes, or on nodes no label separates
     unified: bool = False
+    grows: bool = False  # an autoscaler makes more nodes of this kind where pods wait for them
 
     @property
     def free_gpus(self) -> int:

@@ -59,13 +59,13 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     that are only expected come in where no GPU is free that would do.
     """
     there = tuple(pool for pool in pools if pool.source is not CapacitySource.EXPECTED)
-    found = _solve(intent, there)
+    expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
+    found = _solve(intent, there, expected)
     if isinstance(found, NoFit):
         found = explained(intent, there, found, _solve)
         found = beyond_quota(intent, there, found, _solve)
     if len(there) == len(pools) or (isinstance(found, Plan) and _starts(intent, found)):
         return found
-    expected = tuple(pool for pool in pools if pool.source is CapacitySource.EXPECTED)
     awaited = _solve(intent, expected)
     if isinstance(awaited, Plan):
         return awaited
@@ -73,17 +73,18 @@ def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
 
 
 def _starts(intent: Intent, plan: Plan) -> bool:
-    """Whether GPUs are free for a replica now."""
-    return places(intent, plan.variants[0].sizing) > 0
+    """Whether GPUs are free for a replica now, or nodes of the same kind will come for it."""
+    first = plan.variants[0].sizing
+    return first.pool.grows or places(intent, first) > 0
 
 
-def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
+def _solve(intent: Intent, pools: tuple[Pool, ...], awaited: tuple[Pool, ...] = ()) -> Plan | NoFit:
     usable = usable_pools(intent, pools)
     for point in (False, True):
         for model in intent.models:
             found = fitting(intent, usable, model, point=point)
             if found:
-                variants = _on_one_or_more(intent, usable, found, point=point)
+                variants = _on_one_or_more(intent, usable, found, awaited, point=point)
                 first = variants[0].sizing
                 return Plan(
                     variants=variants,
@@ -95,7 +96,12 @@ def _solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
 
 
 def _on_one_or_more(
-    intent: Intent, pools: tuple[Pool, ...], found: list[Sizing], *, point: bool
+    intent: Intent,
+    pools: tuple[Pool, ...],
+    found: list[Sizing],
+    awaited: tuple[Pool, ...],
+    *,
+    point: bool,
 ) -> tuple[VariantPlan, ...]:
     """All replicas on the pool that comes first; where none holds all of them now, on several."""
     best = min(found, key=lambda sizing: rank(intent, sizing))
@@ -108,7 +114,7 @@ def _on_one_or_more(
     ]
     whole = [each for each in tried if _all_placed(intent, pools, each[0])]
     if not whole:
-        return spread(intent, pools, best, point=point)
+        return spread(intent, pools, best, point=point, awaited=awaited)
     return min(whole, key=lambda each: rank(intent, each[1]))[0]
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from shipfitter.core.intent import Intent, Verdict
 from shipfitter.core.inventory import Pool
 from shipfitter.core.room import Room
-from shipfitter.core.spread import VariantPlan, further
+from shipfitter.core.spread import VariantPlan, further, may_come, with_waiting
 
 NOBODY: Mapping[str, int] = {}
 
@@ -65,8 +65,9 @@ def rescaled(
         return _with(variants, counts)
     rest = _filled(room, variants, counts, -surplus)
     new = _further(intent, pools, variants, rest, room)
-    counts[0] += rest - sum(variant.replicas for variant in new)  # they wait
-    return (*_with(variants, counts), *new)
+    waiting = rest - sum(variant.replicas for variant in new)
+    found = (*_with(variants, counts), *new)
+    return with_waiting(intent, pools, found, waiting, point=_point(variants))
 
 
 def moved(
@@ -75,7 +76,10 @@ def moved(
     variants: Sequence[VariantPlan],
     held: Mapping[str, int] = NOBODY,
 ) -> tuple[VariantPlan, ...] | None:
-    """The plan with replicas that wait for a GPU where one is free; None where that helps none."""
+    """The plan with replicas that wait for a GPU where one is free; None where that helps none.
+
+    Where none is free, they go where nodes may come for them.
+    """
     counts = [variant.replicas for variant in variants]
     room = Room(pools, intent.quotas)
     waits = [
@@ -86,12 +90,26 @@ def moved(
     new = _further(intent, pools, variants, rest, room)
     helped = waiting - rest + sum(variant.replicas for variant in new)
     if not helped:
-        return None
+        return _to_awaited(intent, pools, variants, waits)
     for index in reversed(range(len(waits))):
         gone = min(helped, waits[index])
         counts[index] -= gone
         helped -= gone
     return (*_with(variants, counts), *new)
+
+
+def _to_awaited(
+    intent: Intent, pools: tuple[Pool, ...], variants: Sequence[VariantPlan], waits: list[int]
+) -> tuple[VariantPlan, ...] | None:
+    """Replicas that wait where no node will come, on a pool whose nodes may."""
+    stuck = [0 if may_come(v.sizing.pool) else w for v, w in zip(variants, waits, strict=True)]
+    if not any(stuck):
+        return None
+    counts = [v.replicas - each for v, each in zip(variants, stuck, strict=True)]
+    rest = tuple(replace(v, replicas=count) for v, count in zip(variants, counts, strict=True))
+    found = with_waiting(intent, pools, rest, sum(stuck), point=_point(variants))
+    kept = tuple(variant for variant in found if variant.replicas)
+    return kept if any(may_come(v.sizing.pool) for v in kept) else None
 
 
 def _filled(room: Room, variants: Sequence[VariantPlan], counts: list[int], rest: int) -> int:
@@ -111,8 +129,12 @@ def _further(
     rest: int,
     room: Room,
 ) -> tuple[VariantPlan, ...]:
-    point = any(variant.sizing.verdict is Verdict.BORDERLINE for variant in variants)
-    return further(intent, pools, variants, rest, room, point=point)
+    return further(intent, pools, variants, rest, room, point=_point(variants))
+
+
+def _point(variants: Sequence[VariantPlan]) -> bool:
+    """Whether the plan rests on the point estimate."""
+    return any(variant.sizing.verdict is Verdict.BORDERLINE for variant in variants)
 
 
 def _with(variants: Sequence[VariantPlan], counts: Sequence[int]) -> tuple[VariantPlan, ...]:

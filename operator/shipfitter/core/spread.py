@@ -6,14 +6,14 @@ docs/adr/0009-what-may-spreading-cost.md.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.candidate import Sizing
 from shipfitter.core.candidates import usable_pools
 from shipfitter.core.fitting import at_length, best_on, rank
 from shipfitter.core.goals import Goals
 from shipfitter.core.intent import Intent
-from shipfitter.core.inventory import Pool
+from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.room import Room
 
 MOST_VARIANTS = 8
@@ -39,19 +39,23 @@ def least_length(intent: Intent, first: Sizing) -> int:
 
 
 def spread(
-    intent: Intent, pools: tuple[Pool, ...], first: Sizing, *, point: bool
+    intent: Intent,
+    pools: tuple[Pool, ...],
+    first: Sizing,
+    *,
+    point: bool,
+    awaited: tuple[Pool, ...] = (),
 ) -> tuple[VariantPlan, ...]:
     """The first sizing's replicas; those that find no GPU there go to other pools where they can.
 
-    What fits nowhere stays with the first and waits. The length is the longest under which most
-    replicas find a place.
+    What fits nowhere waits; `awaited`: pools whose nodes are still to come. The length is the
+    longest under which most replicas find a place.
     """
-    alone = (VariantPlan(sizing=first, replicas=intent.replicas),)
     room = Room(pools, intent.quotas)
     here = min(intent.replicas, room.more(first))
     rest = intent.replicas - here
     if not (rest and here and intent.may_spread):
-        return alone
+        return (VariantPlan(sizing=first, replicas=intent.replicas),)
     room.take(first, here)
     least = least_length(intent, first)
     offers = [
@@ -67,10 +71,57 @@ def spread(
         if start is None or sum(v.replicas for v in more) <= sum(v.replicas for v in found[1:]):
             continue
         found = (VariantPlan(sizing=start, replicas=here), *more)
-    if not found:
-        return alone
+    found = found or (VariantPlan(sizing=first, replicas=here),)
     waiting = intent.replicas - sum(variant.replicas for variant in found)
-    return (VariantPlan(sizing=found[0].sizing, replicas=here + waiting), *found[1:])
+    return with_waiting(intent, awaited, found, waiting, point=point)
+
+
+def with_waiting(
+    intent: Intent,
+    pools: tuple[Pool, ...],
+    variants: tuple[VariantPlan, ...],
+    waiting: int,
+    *,
+    point: bool,
+) -> tuple[VariantPlan, ...]:
+    """The variants with replicas that found no room: where nodes may come for them, else first."""
+    if not waiting:
+        return variants
+    can_come = [index for index, v in enumerate(variants) if may_come(v.sizing.pool)]
+    new = None if can_come else _awaited(intent, pools, variants, point=point)
+    if new is not None:
+        return (*variants, VariantPlan(sizing=new, replicas=waiting))
+    index = can_come[0] if can_come else 0
+    joined = replace(variants[index], replicas=variants[index].replicas + waiting)
+    return (*variants[:index], joined, *variants[index + 1 :])
+
+
+def may_come(pool: Pool) -> bool:
+    """Whether an autoscaler makes nodes of this pool for pods that wait."""
+    return pool.grows or pool.source is CapacitySource.EXPECTED
+
+
+def _awaited(
+    intent: Intent, pools: tuple[Pool, ...], variants: tuple[VariantPlan, ...], *, point: bool
+) -> Sizing | None:
+    """The best of the pools whose nodes are still to come, at the length that all share."""
+    if not intent.may_spread or len(variants) >= MOST_VARIANTS:
+        return None
+    first = variants[0].sizing
+    taken = {variant.sizing.pool.name for variant in variants}
+    coming = (
+        pool
+        for pool in usable_pools(intent, pools)
+        if pool.source is CapacitySource.EXPECTED and pool.name not in taken
+    )
+    able = [
+        sizing
+        for pool in coming
+        if (sizing := best_on(intent, pool, first.model, point=point))
+        and sizing.max_model_len >= first.max_model_len
+    ]
+    best = min(able, key=lambda sizing: rank(intent, sizing), default=None)
+    return at_length(intent, best, first.max_model_len, point=point) if best else None
 
 
 def further(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from shipfitter.api.model_deployment import Allocation, ModelDeployment
-from shipfitter.core.expected import expected_pools
+from shipfitter.core.expected import ExpectedNodes, expected_pools, growing
 from shipfitter.core.inventory import NodeCapacity, Pool, Taint, pools
 from shipfitter.core.islands import given_back
 from shipfitter.core.plan import VariantPlan
@@ -22,7 +22,9 @@ def pools_for(resource: ModelDeployment, world: World) -> tuple[Pool, ...]:
         own[pod.node, pod.gpu_resource] += pod.gpus
     selected = (node for node in world.nodes if _usable(resource, node))
     found = pools(tuple(_without_own(node, own) for node in selected))
-    return (*found, *_expected(resource, world, found))
+    coming = _expected(resource, world)
+    grown = tuple(replace(pool, grows=growing(coming, world.nodes, pool)) for pool in found)
+    return (*grown, *expected_pools(coming, world.nodes, found))
 
 
 def _without_own(node: NodeCapacity, own: Mapping[tuple[str, str], int]) -> NodeCapacity:
@@ -37,11 +39,11 @@ def _without_own(node: NodeCapacity, own: Mapping[tuple[str, str], int]) -> Node
     )
 
 
-def _expected(resource: ModelDeployment, world: World, known: tuple[Pool, ...]) -> tuple[Pool, ...]:
-    """The pools of nodes that may come; claims cannot ask for them, for no slice tells of them."""
+def _expected(resource: ModelDeployment, world: World) -> tuple[ExpectedNodes, ...]:
+    """The kinds of nodes that may come; claims cannot ask for them, for no slice tells of them."""
     if resource.spec.gpus.allocation is Allocation.DRA:
         return ()
-    usable = (
+    return tuple(
         each
         for each in (*world.settings.declared, *world.expected)
         if all(
@@ -50,7 +52,6 @@ def _expected(resource: ModelDeployment, world: World, known: tuple[Pool, ...]) 
         )
         and all(_tolerated(resource, taint) for taint in each.taints)
     )
-    return expected_pools(usable, world.nodes, known)
 
 
 def elsewhere(resource: ModelDeployment, world: World) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shipfitter.core.intent import Intent, Verdict
-from shipfitter.core.inventory import CapacitySource, Pool
+from shipfitter.core.inventory import Pool
 from shipfitter.core.plan import NoFit, Plan, solve
 from shipfitter.core.resplit import NOBODY, moved, placed, rescaled
+from shipfitter.core.spread import may_come
 from shipfitter.decide.keeping import at_rest, beside, off_lost_pools, standing
 from shipfitter.decide.resize import PREFERRED_MODEL_PERCENT, Gain, plan_percent, start
 from shipfitter.decide.words import added, differences, sentence
@@ -181,8 +182,7 @@ class Scales:
 
     def _weigh(self, kept: Plan, fresh: Plan, offered: Gain) -> Choice:
         """Both would work: take the fresh one only for a gain that lasts and free GPUs."""
-        source = fresh.variants[0].sizing.pool.source
-        awaited = offered.starts and source is CapacitySource.EXPECTED
+        awaited = offered.starts and any(may_come(v.sizing.pool) for v in fresh.variants)
         least = min(self.intent.replicas, max(1, sum(self.seats(kept))))
         room = awaited or sum(self.seats(fresh)) >= least
         enough = offered.percent >= max(self.resizing.minimum_gain_percent, 1e-9)

@@ -174,9 +174,11 @@ def _beside(
     """What is in the way of replicas beside their pods."""
     if choice.plan is None:
         return NOTHING_BESIDE
+    allowed, quota = held_back(intent, choice.plan)
     return Beside(
         refused=refused_pods(workload.body for workload in case.world.workloads),
-        quota=held_back(intent, choice.plan),
+        quota=quota,
+        allowed=allowed,
         elsewhere=other_pools(intent, pools, choice.plan, held),
     )
 

@@ -10,17 +10,24 @@ from shipfitter.core.plan import Plan
 from shipfitter.core.quota import GpuQuota
 from shipfitter.core.quota_obstacle import raise_to
 from shipfitter.core.resplit import placed
+from shipfitter.core.room import Room
 
 MOST_HINTS = 2
 
 
-def held_back(intent: Intent, plan: Plan) -> str:
-    """The quota that allows fewer replicas than are wanted; empty where none does."""
+def held_back(intent: Intent, plan: Plan) -> tuple[int, str]:
+    """How many replicas quotas allow, and the quota that allows fewer than are wanted."""
+    room = Room((), intent.quotas)
+    allowed = 0
+    for variant in plan.variants:
+        count = min(variant.replicas, room.allowed(variant.sizing))
+        room.take(variant.sizing, count)
+        allowed += count
     for quota in sorted(intent.quotas, key=lambda each: (each.left, each.name)):
         wanted = _counted(quota, plan)
         if wanted > quota.left:
-            return f"{quota}: {raise_to(quota, wanted)} for all {intent.replicas} replicas"
-    return ""
+            return allowed, f"{quota}: {raise_to(quota, wanted)} for all {intent.replicas} replicas"
+    return allowed, ""
 
 
 def _counted(quota: GpuQuota, plan: Plan) -> int:

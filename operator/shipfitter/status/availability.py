@@ -17,6 +17,7 @@ class Beside:
 
     refused: tuple[str, str] | None = None  # pods the API server does not make: reason, words
     quota: str = ""  # one that allows fewer replicas than are wanted
+    allowed: int = 0  # replicas, by quotas
     elsewhere: str = ""  # free GPUs that waiting replicas cannot have, and why
 
 
@@ -45,9 +46,9 @@ def available(
     limit = f"; {beside.quota}" if beside.quota else ""
     if any(not pod.ready for pod in live):
         return Condition("Available", False, "Starting", f"{so_far}; {startup}{limit}")
-    if beside.quota:
+    if beside.quota and ready >= beside.allowed:
         return Condition("Available", False, "QuotaExceeded", so_far + limit)
-    return Condition("Available", False, "RollingOut", f"{so_far}; pods are being created")
+    return Condition("Available", False, "RollingOut", f"{so_far}; pods are being created{limit}")
 
 
 def trouble(

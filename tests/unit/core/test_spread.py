@@ -6,7 +6,7 @@ import pytest
 
 from builders_plan import pool, wish
 from shipfitter.core.intent import Wanted
-from shipfitter.core.inventory import PoolNode
+from shipfitter.core.inventory import CapacitySource, PoolNode
 from shipfitter.core.plan import Plan, solve
 from shipfitter.core.quota import GpuQuota
 from shipfitter.core.resplit import moved, placed, rescaled
@@ -167,3 +167,36 @@ def test_a_cordoned_node_does_not_make_its_replica_wait():
     cordoned = (with_free("L40S", 1), with_free("A100", 3))
     assert placed(wish(replicas=2), cordoned, first, {"nvidia-l40s-8": 2}) == (2,)
     assert moved(wish(replicas=2), cordoned, first, {"nvidia-l40s-8": 2}) is None
+
+
+COMING = {"source": CapacitySource.EXPECTED, "nodes": 0}
+
+
+def test_what_fits_nowhere_goes_where_nodes_may_come_for_it():
+    coming = pool("H100", 8, **COMING)
+    variants = planned(wish(replicas=3), with_free("L40S", 1), coming)
+    assert split(variants) == {"L40S": 1, "H100": 2}
+    more = rescaled(wish(replicas=4), (with_free("L40S", 1), coming), variants, {})
+    assert split(more) == {"L40S": 1, "H100": 3}
+    there = (with_free("L40S", 3), coming)
+    assert split(moved(wish(replicas=4), there, more, {"nvidia-l40s-8": 1})) == {
+        "L40S": 3,
+        "H100": 1,
+    }
+
+
+def test_it_waits_with_the_first_where_nodes_of_that_kind_come():
+    growing = with_free("L40S", 1, grows=True)
+    coming = pool("H100", 8, **COMING)
+    assert split(planned(wish(replicas=3), growing, coming)) == {"L40S": 3}
+    full = with_free("L40S", 0, grows=True)
+    assert split(planned(wish(replicas=1), full, coming)) == {"L40S": 1}
+
+
+def test_what_waits_where_no_node_will_come_goes_where_one_may():
+    waiting = planned(wish(replicas=2), with_free("L40S", 1))
+    coming = pool("H100", 8, **COMING)
+    pools = (with_free("L40S", 1), coming)
+    better = moved(wish(replicas=2), pools, waiting, {"nvidia-l40s-8": 1})
+    assert split(better) == {"L40S": 1, "H100": 1}
+    assert moved(wish(replicas=2), pools, better, {"nvidia-l40s-8": 1}) is None
