@@ -14,6 +14,17 @@ from shipfitter.units import MIB
 _SHARING_STRATEGIES = {"time-slicing": "time-slicing", "time-sharing": "time-slicing", "mps": "mps"}
 
 
+# Labels that name a card and nothing else.
+_NAMING_LABELS = (
+    "karpenter.azure.com/sku-gpu-name",
+    "doks.digitalocean.com/gpu-model",
+    "machine.cluster.vke.volcengine.com/gpu-name",
+    "skypilot.co/accelerator",
+    "gpu.nvidia.com/class",
+    "accelerator",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """How many pods one GPU serves, and by which means; NVML sees nothing of it."""
@@ -143,7 +154,8 @@ def _catalogued(
 
     Source: GKE's gke-accelerator (with gke-gpu-partition-size for MIG slices, which it hands out as
     plain GPUs), Karpenter's and EKS Auto Mode's instance-gpu-* (memory in MiB as sold, per GPU),
-    cluster-autoscaler's accelerator label on AWS, CoreWeave's and Alibaba Cloud's own labels.
+    cluster-autoscaler's accelerator label on AWS, the own labels of CoreWeave, Alibaba Cloud,
+    DigitalOcean and Volcengine, SkyPilot's, and the accelerator label that clusters had first.
     """
     instance = instance_gpus(
         labels.get("node.kubernetes.io/instance-type")
@@ -170,6 +182,7 @@ def _catalogued(
             whole(labels.get("aliyun.accelerator/nvidia_count")),
             0,
         ),
+        *((labels.get(key, ""), 0, 0) for key in _NAMING_LABELS),
     ]
     if instance:  # knows the exact card where a provider's name stands for several
         named.insert(0, (*instance, 0))

@@ -7,7 +7,7 @@ from itertools import combinations
 PLATFORM_KEYS = ("kubernetes.io/arch", "kubernetes.io/os")
 
 # What may tell pools apart, most readable first; never hostnames.
-# Source: the node labels of gpu-feature-discovery, GKE, Karpenter, EKS, CoreWeave and Alibaba.
+# Source: the node labels of gpu-feature-discovery and of the providers that `published` reads.
 POOL_KEYS = (
     "nvidia.com/gpu.product",
     "nvidia.com/gpu.count",
@@ -26,6 +26,11 @@ POOL_KEYS = (
     "k8s.amazonaws.com/accelerator",
     "gpu.nvidia.com/model",
     "aliyun.accelerator/nvidia_name",
+    "karpenter.azure.com/sku-gpu-name",
+    "doks.digitalocean.com/gpu-model",
+    "machine.cluster.vke.volcengine.com/gpu-name",
+    "skypilot.co/accelerator",
+    "accelerator",
     "nvidia.com/mig.config",
     "shipfitter.dev/pool",
 )

@@ -97,6 +97,41 @@ LABELLED = gpu_labels("NVIDIA-L40S", 8)
             id="Alibaba Cloud's accelerator label",
         ),
         pytest.param(
+            node(labels=PLATFORM | {"doks.digitalocean.com/gpu-model": "h100"}, gpus=1),
+            None,
+            CapacitySource.CATALOGUE,
+            81_090,
+            1,
+            id="DigitalOcean's model label",
+        ),
+        pytest.param(
+            node(
+                labels=PLATFORM | {"machine.cluster.vke.volcengine.com/gpu-name": "Tesla-T4"},
+                gpus=1,
+            ),
+            None,
+            CapacitySource.CATALOGUE,
+            14_950,
+            1,
+            id="Volcengine's name label",
+        ),
+        pytest.param(
+            node(labels=PLATFORM | {"skypilot.co/accelerator": "a100-80gb"}, gpus=1),
+            None,
+            CapacitySource.CATALOGUE,
+            81_152,
+            1,
+            id="SkyPilot's accelerator label",
+        ),
+        pytest.param(
+            node(labels=PLATFORM | {"accelerator": "nvidia-tesla-v100"}, gpus=1),
+            None,
+            CapacitySource.CATALOGUE,
+            16_151,
+            1,
+            id="the label that clusters had first",
+        ),
+        pytest.param(
             node(
                 labels=PLATFORM
                 | {
