@@ -143,13 +143,13 @@ OLDER = (
     ),
     Row(
         *("Quadro RTX 8000", 48, 49152, 0, (7, 5), False),
-        "quadro-rtx-8000 rtx-8000",
+        "quadro-rtx-8000 rtx-8000 q-rtx-8000",
         NOMINAL,
         ecc=Ecc.INLINE_OFF,
     ),
     Row(
         *("Quadro RTX 6000", 24, 24576, 0, (7, 5), False),
-        "quadro-rtx-6000",
+        "quadro-rtx-6000 q-rtx-6000",
         NOMINAL,
         ecc=Ecc.INLINE_OFF,
     ),

@@ -7,6 +7,25 @@
 import re
 from dataclasses import dataclass
 
+# How tools print a name: `nvidia-smi -L` with its identifier, `lspci` with the chip before it.
+_PRINTED = (
+    re.compile(r"GPU \d+: (?P<name>.+?) \(UUID: \S+\)"),
+    re.compile(
+        r"(?:NVIDIA Corporation )?[A-Z]{2}\d{2,3}[A-Z]* \[(?P<name>[^]]+)\](?: \(rev \w+\))?"
+    ),
+)
+
+
+def printed_name(line: str) -> str:
+    """The name in what a tool printed; all of it where it is a name.
+
+    >>> printed_name("GPU 0: NVIDIA L4 (UUID: GPU-1)"), printed_name("AD102GL [L40S]")
+    ('NVIDIA L4', 'L40S')
+    """
+    found = (form.fullmatch(line) for form in _PRINTED)
+    return next((each["name"] for each in found if each), line)
+
+
 # Say nothing about which card it is: makers, machines, memory kinds, what marketing adds.
 _SAYS_NOTHING = frozenset(
     (

@@ -17,7 +17,7 @@ from shipfitter.core.gpu_rows_laptop import LAPTOP
 from shipfitter.core.gpu_rows_server import BLACKWELL, HOPPER
 from shipfitter.core.gpu_rows_sizes import OTHER_SIZES
 from shipfitter.core.gpu_rows_workstation import UNIFIED, WORKSTATION
-from shipfitter.core.gpu_words import Words, bare_product, normalise_product, words_of
+from shipfitter.core.gpu_words import Words, bare_product, normalise_product, printed_name, words_of
 from shipfitter.units import GIB, MIB
 
 __all__ = [
@@ -50,7 +50,9 @@ def resolve_product(spelling: str) -> GpuProduct | None:
     >>> resolve_product("a100") is None
     True
     """
-    product, _, _ = bare_product(spelling.strip())
+    product, _, _ = bare_product(printed_name(spelling.strip()))
+    if product.endswith("..."):
+        return _cut_short(product.removesuffix("..."))
     return (
         _by_exact_name().get(product.lower())
         or _by_key().get(_key(product))
@@ -58,17 +60,25 @@ def resolve_product(spelling: str) -> GpuProduct | None:
     )
 
 
+def _cut_short(begin: str) -> GpuProduct | None:
+    """The first card whose name begins so, as `nvidia-smi` cuts it; None where they differ."""
+    wanted = normalise_product(begin).lower()
+    found = [row for row in _catalogue() if wanted and row.product.lower().startswith(wanted)]
+    return found[0] if len({row.cuda_total_bytes for row in found}) == 1 else None
+
+
 def _by_words(words: Words) -> GpuProduct | None:
     """The first card of a family that has the memory and the form told; None where several may be.
 
     A memory that no card of the name is sold with names none: it is a modified card, or a mistake.
     """
-    if not words.gigabytes and not words.form and words.family in _by_key():
-        return _by_key()[words.family]
+    family = words.family if words.family in _families() else words.family.replace("blackwell", "")
+    if not words.gigabytes and not words.form and family in _by_key():
+        return _by_key()[family]
     found = [
         row
-        for row, sizes, forms in _families().get(words.family, ())
-        if (not words.gigabytes or words.gigabytes in sizes)
+        for row, sizes, forms in _families().get(family, ())
+        if (words.gigabytes in sizes if words.gigabytes else _by_product().get(row.product) is row)
         and (not words.form or words.form in (forms or {"pcie"}))
     ]
     told = bool(words.gigabytes) or len({row.nvml_total_bytes for row in found}) == 1
@@ -169,6 +179,11 @@ def _families() -> dict[str, list[tuple[GpuProduct, frozenset[int], frozenset[st
         for family in dict.fromkeys(name.family for name in names):
             families.setdefault(family, []).append((row, frozenset(sizes), forms))
     return families
+
+
+@cache
+def _by_product() -> dict[str, GpuProduct]:
+    return {row.product: row for row in _catalogue()}
 
 
 @cache

@@ -29,6 +29,7 @@ LAMBDA = {
     "v100_n": _V100,
     "h100_pcie": _H100_PCIE,
     "h100_sxm5": _H100,
+    "h100_sxm5gdr": _H100,
     "gh200": _GH200,
     "b200_sxm6": _B200,
 }
@@ -55,7 +56,7 @@ NEBIUS |= {"l40s-a": _L40S, "l40s-d": _L40S, "gb200": _GB200, "gb300": _GB300}
 VULTR = {"a100": _A100_PCIE, "a40": _A40, "l40s": _L40S, "l40": _L40, "a16": _A16, "gh200": _GH200}
 VULTR |= {"h100": _H100, "h200": _H200, "b200": _B200, "b300": _B300}
 IBM = {"v100": _V100_PCIE, "l4": _L4, "l40s": _L40S, "h100": _H100, "h200": _H200}
-IBM |= {"a100": _A100_PCIE_40, "p100": _P100_PCIE}
+IBM |= {"a100": _A100_PCIE, "p100": _P100_PCIE}
 SCALEWAY = {"l4": _L4, "l40s": _L40S, "h100": _H100_PCIE, "h100-sxm": _H100, "b300-sxm": _B300}
 SCALEWAY_OLDER = {"render-s": _P100_PCIE, "gpu-3070-s": "NVIDIA-GeForce-RTX-3070"}
 ALIBABA = {"gn5": _P100_PCIE, "gn5i": "Tesla-P4", "gn6i": _T4, "gn6v": _V100, "gn6e": _V100_32}

@@ -14,6 +14,8 @@ from shipfitter.core.gpus import (
 from shipfitter.core.instance_types import instance_gpus
 from shipfitter.core.mig import mig_memory_bytes, mig_profiles
 
+MOST_GPUS = 16  # of one machine
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
@@ -46,7 +48,7 @@ def resolve_spelling(spelling: str) -> Resolved | None:
             return None
         source = f"MIG profile {profile} of {row.product}"
         return Resolved(row=row, usable_bytes=slice_bytes, mig_profile=profile, source=source)
-    instance = instance_gpus(text)
+    instance = instance_gpus(text) or _several(text)
     row = resolve_product(instance[0]) if instance else None
     if instance is None or row is None:
         return None
@@ -54,8 +56,24 @@ def resolve_spelling(spelling: str) -> Resolved | None:
         row=row,
         usable_bytes=row.cuda_total_bytes,
         gpus_per_node=instance[1] or None,
-        source=f"instance type {text}; {row.source}",
+        source=f"{text}; {row.source}",
     )
+
+
+# As people write several: 8x H100, h100x8.
+_SEVERAL = (
+    r"(?P<gpus>\d{1,2}) ?[x×] ?(?P<card>.*[a-z].*)",
+    r"(?P<card>.+?)[-_ ]?[x×] ?(?P<gpus>\d{1,2})",
+)
+
+
+def _several(text: str) -> tuple[str, int] | None:
+    for form in _SEVERAL:
+        found = re.fullmatch(form, text, re.IGNORECASE)
+        row = resolve_product(found["card"]) if found else None
+        if found and row and 0 < int(found["gpus"]) <= MOST_GPUS:
+            return row.product, int(found["gpus"])
+    return None
 
 
 def _value(spelling: str) -> str:
