@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from builders_decide import NOW, mdl, world
+from shipfitter.core.calibrate import CalibrationKey, Learning
 from shipfitter.core.inventory import NodeCapacity
 from shipfitter.core.quota import GpuQuota
 from shipfitter.decide import LivePod, LiveWorkload, Outcome, decide
@@ -31,6 +32,7 @@ class Cluster:
     removed: list[LivePod] = field(default_factory=list)  # that were ready and were taken away
     hard_quota: int | None = None
     quota_used_by_others: int = 0
+    learnt: dict[CalibrationKey, Learning] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     made: int = 0
     least_ready: int = 0
@@ -147,6 +149,7 @@ class Cluster:
             workloads=tuple(self._live(name) for name in sorted(self.bodies)),
             pods=tuple(self.pods),
             quotas=quotas,
+            learnt=self.learnt,
             own_requests={"nvidia.com/gpu": requested},
         )
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from shipfitter.core.candidate import Sizing
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.fitting import anew
 from shipfitter.core.intent import Intent, Verdict
-from shipfitter.core.inventory import Pool
+from shipfitter.core.inventory import CapacitySource, Pool
 from shipfitter.core.plan import NoFit, Plan, VariantPlan, solve
 from shipfitter.core.resplit import placed, rescaled
 from shipfitter.core.sizing import holds
@@ -21,11 +22,28 @@ def standing(kept: Plan, pools: tuple[Pool, ...]) -> tuple[Variants, Variants]:
     variants, lost = [], []
     for variant in kept.variants:
         pool = by_name.get(variant.sizing.pool.name)
-        sizing = holds(variant.sizing, pool) if pool else None
+        sizing = _on(pool, variant.sizing) if pool else None
         variants.append(replace(variant, sizing=sizing) if sizing else variant)
         if sizing is None:
             lost.append(variant)
     return tuple(variants), tuple(lost)
+
+
+def _on(pool: Pool, kept: Sizing) -> Sizing | None:
+    """The sizing on its pool as it is now; None where the engine would no longer start there.
+
+    Where the pool offers what it did, engines prove the plan: another release's arithmetic, or a
+    calibration, is no reason to end them.
+    """
+    sizing = holds(kept, pool)
+    before = kept.pool
+    as_promised = (
+        pool.total_bytes >= before.total_bytes
+        and pool.foreign_used_bytes <= before.foreign_used_bytes
+        and len(pool.nodes) >= kept.settings.layout.nodes
+        and before.source is not CapacitySource.EXPECTED
+    )
+    return replace(kept, pool=pool) if sizing is None and as_promised else sizing
 
 
 def off_lost_pools(

@@ -25,6 +25,7 @@ from shipfitter.decide.told import capacity, drift, model_sentence
 from shipfitter.decide.verify import Rollout, Verification, verified
 from shipfitter.decide.waiting import held_back, other_pools
 from shipfitter.decide.wish import intent_of
+from shipfitter.decide.words import differences
 from shipfitter.decide.world import Outcome, World
 from shipfitter.errors import (
     InvalidSpecError,
@@ -107,7 +108,7 @@ def _decided(case: Case) -> Outcome:
         stranded=stranded(world.pods),
         held=held,
     )
-    choice = grouped(choice, kept, intent, pools)
+    choice = _with_reason(grouped(choice, kept, intent, pools), prior, dict(models))
     choice, recovery = after_refusals(
         resource,
         choice,
@@ -166,6 +167,15 @@ def _decided(case: Case) -> Outcome:
             verification.look_again_seconds,
         ),
     )
+
+
+def _with_reason(choice: Choice, prior: Prior, models: Mapping[str, ModelFacts]) -> Choice:
+    """A plan that follows another because the wish changed says what is different."""
+    before = read_plan(prior.plan, models) if choice.reason == "Decided" else None
+    if before is None or choice.plan is None:
+        return choice
+    what = differences(before, choice.plan)
+    return replace(choice, reason=f"{what}: the spec or its model changed") if what else choice
 
 
 def _beside(

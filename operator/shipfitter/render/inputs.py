@@ -16,6 +16,8 @@ from shipfitter.core.model import ModelFacts
 
 _NOT_INPUTS = ("replicas", "rollout", "resize", "verify")
 _HASH_LENGTH = 16
+# Lists in which the order says nothing.
+_UNORDERED = (("gpus", "products"), ("placement", "tolerations"), ("imagePullSecrets",))
 
 
 def inputs_hash(resource: ModelDeployment, *, facts: ModelFacts, image: str) -> str:
@@ -42,8 +44,18 @@ def intent_fields(resource: ModelDeployment, *, image: str) -> dict[str, Any]:
     engine.pop("image", None)  # the image that runs is an input of its own
     if engine.get("version") == engine_version(image):
         engine.pop("version", None)
+    for path in _UNORDERED:
+        _sort(spec, path)
     pruned: dict[str, Any] = _without_empty(spec)
     return pruned
+
+
+def _sort(spec: dict[str, Any], path: tuple[str, ...]) -> None:
+    (*sections, name) = path
+    for section in sections:
+        spec = spec.get(section) or {}
+    if spec.get(name):
+        spec[name] = sorted(spec[name], key=lambda each: json.dumps(each, sort_keys=True))
 
 
 def _without_empty(value: Any) -> Any:

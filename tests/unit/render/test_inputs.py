@@ -60,6 +60,23 @@ def test_this_asks_for_a_new_plan(changes):
     assert fingerprint(**changes) != BASE
 
 
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        pytest.param("spec__gpus__products", ["NVIDIA-L4", "NVIDIA-L40S"], id="products"),
+        pytest.param(
+            "spec__placement__tolerations",
+            [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}],
+            id="tolerations",
+        ),
+        pytest.param("spec__imagePullSecrets", [{"name": "a"}, {"name": "b"}], id="pull secrets"),
+    ],
+)
+def test_the_order_of_some_lists_says_nothing(path, values):
+    one, other = fingerprint(**{path: values}), fingerprint(**{path: values[::-1]})
+    assert one == other != BASE
+
+
 def test_the_hash_is_the_same_in_every_release():
     """A change of this value would plan, and may roll, every deployment on an upgrade."""
     assert BASE == "05262958f42d7170"
