@@ -57,9 +57,14 @@ def survey_expected(
     """The kinds of GPU nodes that are not there yet: declared in the chart, or autoscalers' own."""
     client = Client(lambda: load_configuration(environ, context=context))
     try:
-        return (*_declared(client), *_offered(client))
+        return expected(client)
     finally:
         client.close()
+
+
+def expected(client: Client) -> tuple[ExpectedNodes, ...]:
+    """The same through a client."""
+    return (*_declared(client), *_offered(client))
 
 
 def _offered(client: Client) -> Iterator[ExpectedNodes]:

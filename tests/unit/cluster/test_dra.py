@@ -1,5 +1,7 @@
 """Slices, claims and NodePools through the watches, and in one look at a whole cluster."""
 
+import json
+
 import pytest
 
 from builders_nodes import PLATFORM, node
@@ -7,7 +9,7 @@ from builders_slices import gpu_device, slice_manifest
 from shipfitter.cluster import dra
 from shipfitter.cluster.caches import Caches
 from shipfitter.cluster.store import Change
-from shipfitter.cluster.survey import survey
+from shipfitter.cluster.survey import expected, survey
 from shipfitter.core.capacity import CapacitySource
 from shipfitter.core.expected import ExpectedNodes
 from shipfitter.core.spellings import resolve_spelling
@@ -160,6 +162,45 @@ def test_what_cluster_autoscaler_would_make_is_known(api, caches):
     offered_ = caches.expected_nodes()[0]
     assert (offered_.found.row.product, offered_.gpus_per_node) == ("NVIDIA-H200", 8)
     assert offered_.origin == "MachineDeployment gpu"
+
+
+def test_the_command_line_sees_what_the_operator_was_told_and_autoscalers_offer(api, client):
+    assert expected(client) == ()
+    declared = [{"product": "L4", "gpusPerNode": 2, "nodeLabels": {"pool": "gpu"}}]
+    environment = [{"name": "SHIPFITTER_DECLARED_CAPACITY", "value": json.dumps(declared)}]
+    container = {"name": "operator", "env": environment}
+    labels = {
+        "app.kubernetes.io/name": "shipfitter",
+        "app.kubernetes.io/component": "operator",
+    }
+    api.put(
+        "deployments",
+        {
+            "metadata": {
+                "name": "shipfitter-operator",
+                "namespace": "shipfitter",
+                "labels": labels,
+            },
+            "spec": {"template": {"spec": {"containers": [container]}}},
+        },
+    )
+    requirement = {
+        "key": "node.kubernetes.io/instance-type",
+        "operator": "In",
+        "values": ["g6e.12xlarge"],
+    }
+    api.put(
+        "nodepools",
+        {
+            "metadata": {"name": "gpu"},
+            "spec": {"template": {"spec": {"requirements": [requirement]}}},
+        },
+    )
+    found = [(each.found.row.product, each.gpus_per_node, each.origin) for each in expected(client)]
+    assert found == [("NVIDIA-L4", 2, "declared"), ("NVIDIA-L40S", 4, "NodePool gpu")]
+    api.put("nodes", node("n1", labels=PLATFORM | {"pool": "gpu"}, gpus=2))
+    (one,) = survey(client)
+    assert one.source is CapacitySource.DECLARED
 
 
 def test_what_is_declared_of_a_node_nobody_describes_is_believed_last(api, client):
