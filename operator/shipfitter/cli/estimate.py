@@ -39,7 +39,7 @@ def run_estimate(question: Question, *, output: str) -> int:
         estimated = estimate(question)
     except UserError as error:
         name = "" if error.reason == "InvalidSpec" else f"{error.reason}: "
-        message = str(error).replace("spec.model.facts", "--model-facts")
+        message = _in_words_of_the_command(str(error))
         print(f"shipfitter: {name}{message}", file=sys.stderr)
         return EXIT_MISTAKE
     record = estimate_record(estimated)
@@ -54,6 +54,15 @@ def run_estimate(question: Question, *, output: str) -> int:
 
         print(estimate_text(estimated, record))
     return EXIT_CODES[estimated.assessment.verdict]
+
+
+def _in_words_of_the_command(message: str) -> str:
+    """A message that was written for the object in the cluster."""
+    message = message.replace(
+        "write the model's facts into spec.model.facts", "give --model-facts FILE"
+    )
+    message = message.replace("spec.model.facts", "--model-facts")
+    return message.replace("it is asked again by itself", "try again")
 
 
 def estimate(question: Question) -> Estimated:
@@ -81,7 +90,10 @@ def estimate(question: Question) -> Estimated:
 
     def judged(changed: EngineSettings) -> Assessment:
         gpus = _gpus(card, changed, nodes)
-        problems = tuple(flag_problems(command, model, changed, card.gpu, gpus=gpus))
+        problems = (
+            *flag_problems(command, model, changed, card.gpu, gpus=gpus),
+            *card.problems(changed.layout.world_size),
+        )
         if problems:
             return Assessment(
                 settings=changed,
@@ -115,10 +127,33 @@ def estimate(question: Question) -> Estimated:
         fixes=single,
         joint_fix=None if mended else joint_fix(model, settings, card.gpu, found, judged),
         assumptions=notes,
+        quantized_as=asked.quantization,
     )
 
 
+# Options of ours that no engine has, and that people write behind the command.
+_BEFORE_THE_COMMAND = frozenset(
+    (
+        "--gpu",
+        "--gpu-memory-mib",
+        "--gpu-free-memory-mib",
+        "--engine-version",
+        "--model-facts",
+        "--given-kv-cache-memory-gib",
+        "--compile-cache",
+        "--typical-tokens",
+        "--calibration",
+        "--interconnect",
+    )
+)
+
+
 def _command(words: Sequence[str]) -> ServeCommand:
+    misplaced = [word for word in words if word.partition("=")[0] in _BEFORE_THE_COMMAND]
+    if misplaced:
+        raise InvalidSpecError(
+            tuple(f"{word} is an option of shipfitter: write it before --" for word in misplaced)
+        )
     command = parse_serve_command(words)
     path = command.text("--config")
     if path is None:

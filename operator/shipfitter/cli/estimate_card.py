@@ -1,5 +1,6 @@
 """The card an estimate is for: from its name, or from its memory alone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shipfitter.api.serve_notes import Unmodelled
@@ -10,6 +11,7 @@ from shipfitter.core.gpus import (
     nearest_products,
     resolve_product,
 )
+from shipfitter.core.refusals import Refusal
 from shipfitter.core.spellings import Resolved, resolve_spelling
 from shipfitter.errors import InvalidSpecError
 from shipfitter.units import MIB
@@ -32,7 +34,16 @@ class Card:
 
     gpu: Gpu
     gpus_per_node: int | None
+    mig_profile: str = ""
     unmodelled: tuple[Unmodelled, ...] = ()
+
+    def problems(self, ranks: int) -> Iterator[tuple[Refusal, str]]:
+        """Source: NVIDIA MIG User Guide: CUDA enumerates one compute instance in a process."""
+        if self.mig_profile and ranks > 1:
+            yield (
+                Refusal.INVALID_PARALLELISM,
+                f"an engine sees one MIG device at a time, so {ranks} ranks cannot share slices",
+            )
 
 
 def estimated_card(
@@ -71,6 +82,7 @@ def estimated_card(
             nvlink=gpu.nvlink if nvlink is None else nvlink,
         ),
         gpus_per_node=int(count) if count else named.gpus_per_node if named else None,
+        mig_profile=named.mig_profile if named else "",
         unmodelled=() if row else (_NAMELESS,),
     )
 
@@ -92,10 +104,10 @@ def _known(product: str, memory_mib: float | None) -> Resolved | None:
     near = nearest_products(product)
     if not near and memory_mib is not None:
         return None  # a card of another maker: its memory is all we go by
-    hint = f"did you mean {', '.join(near)}?" if near else "name an NVIDIA product"
+    hint = f"did you mean {', '.join(near)}? Or" if near else "name an NVIDIA product, or"
     raise InvalidSpecError(
         (
-            f"--gpu {product}: not in the catalogue; {hint} Or give --gpu unknown with "
+            f"--gpu {product}: not in the catalogue; {hint} give --gpu unknown with "
             "--gpu-memory-mib, the total that CUDA sees",
         )
     )

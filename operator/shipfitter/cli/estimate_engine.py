@@ -69,7 +69,8 @@ def _usual(question: Question, model: ModelFacts, settings: EngineSettings) -> I
         return
     if question.gpu_free_memory_mib is None:
         yield "nothing else is on the card (else --gpu-free-memory-mib)"
-    compiles = not settings.enforce_eager and not settings.rules.legacy_engine
+    legacy = settings.rules.legacy_engine or settings.legacy_engine is True
+    compiles = not settings.enforce_eager and not legacy
     if compiles and not settings.compile_cache_warm:
         yield "torch.compile starts without a cache (else --compile-cache warm)"
 

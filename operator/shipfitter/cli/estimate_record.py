@@ -30,6 +30,7 @@ class Estimated:
     fixes: tuple[Fix, ...] = ()
     joint_fix: JointFix | None = None  # where no single flag makes it fit
     assumptions: tuple[str, ...] = ()
+    quantized_as: str | None = None  # while loading, by a flag
 
 
 def estimate_record(estimated: Estimated) -> dict[str, Any]:

@@ -24,12 +24,15 @@ def estimate_text(estimated: Estimated, record: Mapping[str, Any]) -> str:
 def _lines(estimated: Estimated, record: Mapping[str, Any]) -> Iterator[str]:
     found = estimated.assessment
     layout = found.settings.layout
-    gpus = layout.world_size
+    gpus = layout.world_size * layout.data_parallel_size
     product = estimated.card.gpu.product or "unknown card"
+    part = f" MIG {estimated.card.mig_profile}" if estimated.card.mig_profile else ""
+    copies = layout.data_parallel_size
+    engines = f", {copies} engines of {layout.world_size}" if copies > 1 else ""
     reason = f": {found.reason}" if found.reason else ""
     yield (
         f"{MARKS[found.verdict]} {found.verdict}{reason}   "
-        f"{estimated.model.name} on {gpus} × {product}"
+        f"{estimated.model.name} on {gpus} × {product}{part}{engines}"
     )
     for key, value in _numbers(estimated, record):
         yield f"    {key:<24}{value}"
@@ -58,15 +61,23 @@ def _numbers(estimated: Estimated, record: Mapping[str, Any]) -> Iterator[tuple[
         yield "gpu_memory_utilization", f"{settings.gpu_memory_utilization:g}"
     cache = settings.kv_cache_dtype
     quantization = record["model"]["quantization"] or "not quantized"
+    if estimated.quantized_as and estimated.model.quantization is None:
+        quantization = f"quantized to {estimated.quantized_as} while loading"
     yield "model", quantization + ("" if cache == "auto" else f", KV cache {cache}")
     runner = f", runner {settings.model_runner}" if settings.model_runner else ""
+    if settings.rules.legacy_engine:
+        runner = ", the engine before V1"
     yield "engine", f"vLLM {estimated.engine_version}{runner}"
     if plan is not None and layout is not None and plan.refusal is None:
         yield (
             "will report",
             f"{plan.kv_cache_tokens:,} tokens, {plan.max_concurrency:.2f}x; "
-            f"{plan.num_gpu_blocks:,} blocks of {layout.block_size}",
+            f"{plan.num_gpu_blocks:,} blocks of {layout.block_size}{_of_each(found)}",
         )
+
+
+def _of_each(found: Assessment) -> str:
+    return ", each engine" if found.settings.layout.data_parallel_size > 1 else ""
 
 
 def _length(found: Assessment, record: Mapping[str, Any]) -> str:
@@ -166,6 +177,8 @@ def _failure(found: Assessment, *, at_worst: bool) -> str:
 
 
 def _range(estimate: Estimate) -> str:
+    if estimate.low == estimate.high:
+        return _gib(estimate.low)
     return f"{estimate.low / GIB:.2f} to {estimate.high / GIB:.2f} GiB"
 
 

@@ -17,6 +17,7 @@ Assess = Callable[[EngineSettings], Assessment]
 _SHARE_STEP_PERCENT, _MOST_SHARE_STEPS = 2, 12
 _FEWER_SEQS = (256, 128, 64, 32, 16, 8, 4)
 _LEAST_BATCHED_TOKENS = 512
+_SHORTEST_LENGTH = 2048
 _EIGHT_BIT_CAPABILITY = (8, 9)
 _BETTER = (Verdict.DOES_NOT_FIT, Verdict.BORDERLINE, Verdict.FITS)
 # What a smaller share of the card mends: the rest is what these steps live on.
@@ -102,7 +103,7 @@ def _improving(
                 replace(asked, **{setting: value})))  # fmt: skip
     yield from _best(
         "--tensor-parallel-size",
-        _more_ranks(asked),
+        _other_ranks(asked) if found.reason is Refusal.INVALID_PARALLELISM else _more_ranks(asked),
         found.verdict,
         lambda ranks: assess(
             replace(asked, layout=replace(asked.layout, tensor_parallel_size=ranks))
@@ -154,6 +155,10 @@ def _lengths(
     if found.reason is Refusal.MAX_MODEL_LEN_TOO_LONG:
         from_config = resolve(replace(resolved, max_model_len=None), model, _NO_GPU)
         yield from_config.max_model_len or longest
+        length = 1 << max(0, (from_config.max_model_len or longest) - 1).bit_length() - 1
+        while length >= _SHORTEST_LENGTH:  # no cache was planned yet that would say what fits
+            yield length
+            length //= 2
         return
     for plan in (found.low, found.point):
         estimated = plan.estimated_max_model_len if plan is not None else None
@@ -202,6 +207,15 @@ def _eight_bits(asked: EngineSettings, gpu: Gpu) -> Iterator[int | float | str]:
 def _without_graphs(found: Assessment, asked: EngineSettings) -> Iterator[int | float | str]:
     if not asked.enforce_eager and found.reason is Refusal.OUT_OF_MEMORY_GRAPHS:
         yield True
+
+
+def _other_ranks(asked: EngineSettings) -> Iterator[int | float | str]:
+    """Powers of two, the nearest first, rather fewer than more."""
+    present = asked.layout.tensor_parallel_size
+    powers = (1, 2, 4, 8, 16)
+    yield from sorted(
+        (ranks for ranks in powers if ranks != present), key=lambda ranks: abs(ranks - present)
+    )
 
 
 def _more_ranks(asked: EngineSettings) -> Iterator[int | float | str]:

@@ -67,7 +67,9 @@ def plan_cache(
             usable_bytes=checked[stage],
             estimated_max_model_len=fitting[stage] or None,
         )
-    plan = replace(plan, needed_bytes=layout.needed_bytes(length), usable_bytes=checked[0])
+    needed = tuple(layout.needed_bytes(length, stage=stage) for stage in range(len(checked)))
+    tightest = min(range(len(checked)), key=lambda stage: checked[stage] / max(1, needed[stage]))
+    plan = replace(plan, needed_bytes=needed[tightest], usable_bytes=checked[tightest])
     if _too_few_state_blocks(layout, settings, blocks):
         return replace(plan, refusal="StateBlocksTooFew")
     return plan
