@@ -83,6 +83,10 @@ ENGINE_PYTHON = Program(
         "PATH": f"{TESTS / 'world' / 'engine' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
     },
 )
+IMAGES: Mapping[str, Image] = {
+    "shipfitter/shipfitter": Image(entrypoint=SHIPFITTER),
+    "vllm/vllm-openai": Image(entrypoint=ENGINE, commands={"vllm": VLLM, "python3": ENGINE_PYTHON}),
+}
 
 
 class Stage:
@@ -95,6 +99,7 @@ class Stage:
         plane: PlaneSettings | None = None,
         say: Callable[[str], None] = lambda line: None,
         install: bool = True,
+        images: Mapping[str, Image] | None = None,
         timing: Timing = QUICK,
         faulty: bool = False,
     ) -> None:
@@ -102,6 +107,7 @@ class Stage:
         self.say = say
         self._install = install
         self._plane_settings = plane
+        self._images = {**IMAGES, **(images or {})}
         self._timing = timing
         self._faulty = faulty  # pods reach the API server through a proxy that misbehaves as told
         self._folder = tempfile.TemporaryDirectory(prefix="shipfitter-stage-")
@@ -134,15 +140,9 @@ class Stage:
         self.api = Api(self.plane.url, self.plane.ca, self.plane.token)
         if self._faulty:
             self.faulty = FaultyServer(self.plane.url, self.plane.folder / "certs").start()
-        images = {
-            "shipfitter/shipfitter": Image(entrypoint=SHIPFITTER),
-            "vllm/vllm-openai": Image(
-                entrypoint=ENGINE, commands={"vllm": VLLM, "python3": ENGINE_PYTHON}
-            ),
-        }
         self.emulator = Emulator(
             api=self.api,
-            programs=ProgramMap(images=images),
+            programs=ProgramMap(images=self._images),
             folder=self.folder / "nodes",
             timing=self._timing,
             url_for_pods=self.faulty.url if self._faulty else "",

@@ -23,11 +23,13 @@ class Progress:
         self,
         *,
         expected_seconds: dict[str, float],
+        verb: str = "building",
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.expected_seconds = expected_seconds
+        self.verb = verb
         self._clock = clock
         self._moving = self.stream.isatty()
         self._begun = clock()
@@ -49,7 +51,7 @@ class Progress:
         self._shown = (self._name, now)
         names = list(self.expected_seconds)
         line = (
-            f"building {self._name} ({names.index(self._name) + 1} of {len(names)}), "
+            f"{self.verb} {self._name} ({names.index(self._name) + 1} of {len(names)}), "
             f"{minutes(now - self._begun)} of about {minutes(sum(self.expected_seconds.values()))}"
         )
         if self._moving:
