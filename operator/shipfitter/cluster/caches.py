@@ -145,6 +145,7 @@ class Caches:
                 kinds.QUOTA,
                 namespace_quota,
                 namespace=place,
+                optional=True,  # without the right to read them pods are refused, and that is told
                 on_change=lambda change: on_quota_change(change.key.partition("/")[0]),
             )
             for place in places

@@ -99,8 +99,12 @@ def _beside(
         templates = [claim_template(resource, each.sizing) for each in plan.variants]
         by_name = {each["metadata"]["name"]: each for each in templates}
         applies += [Apply(manifest=each) for each in by_name.values()]
-    nodes = plan.variants[0].sizing.settings.layout.nodes
-    budget = disruption_budget(resource, group_size=nodes)
+    groups = [(each.replicas, each.sizing.settings.layout.nodes) for each in plan.variants]
+    budget = disruption_budget(
+        resource,
+        group_size=max(nodes for _, nodes in groups),
+        pods=sum(replicas * nodes for replicas, nodes in groups),
+    )
     if budget is not None:
         return [*applies, Apply(manifest=budget)], []
     if not world.disruption_budget_uid:

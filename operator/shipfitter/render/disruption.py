@@ -6,11 +6,14 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.render.labels import MODEL_DEPLOYMENT_LABEL, owned_metadata
 
 
-def disruption_budget(resource: ModelDeployment, *, group_size: int = 1) -> dict[str, Any] | None:
+def disruption_budget(
+    resource: ModelDeployment, *, group_size: int = 1, pods: int | None = None
+) -> dict[str, Any] | None:
     """One replica may be away at a time; None below two, where a budget would only block drains.
 
     minAvailable rather than maxUnavailable: with the latter a variant that waits for a GPU counts
-    as away and blocks every drain. `group_size`: pods of one replica.
+    as away and blocks every drain. `group_size`: pods of one replica, of the largest where they
+    differ; then `pods` are those of all.
     """
     replicas = resource.spec.replicas
     if replicas < 2:
@@ -20,7 +23,7 @@ def disruption_budget(resource: ModelDeployment, *, group_size: int = 1) -> dict
         "kind": "PodDisruptionBudget",
         "metadata": owned_metadata(resource, resource.metadata.name),
         "spec": {
-            "minAvailable": (replicas - 1) * group_size,
+            "minAvailable": (replicas * group_size if pods is None else pods) - group_size,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
             "selector": {"matchLabels": {MODEL_DEPLOYMENT_LABEL: resource.metadata.name}},
         },
