@@ -52,7 +52,7 @@ def ready_status(
             "nvlinkIslands": [list(island) for island in reading.nvlink_islands],
             "allocated": None if allocated is None else list(allocated),
             "usableGpus": usable_gpus(gpus),
-            "summary": summary(gpus, allocated, offered),
+            "summary": summary(gpus, allocated, offered) | {"ready": "True"},
             "conditions": [_condition("True", *_seen(reading))],
         }
     )
@@ -81,7 +81,7 @@ def unready_status(reason: str, message: str, host: Host, last: Mapping[str, Any
             "gpus": gpus,
             "nvlinkIslands": list(last.get("nvlinkIslands") or ()) if same_boot else [],
             "usableGpus": usable_gpus(gpus),
-            "summary": summary(gpus),
+            "summary": summary(gpus) | {"ready": "False"},
             "conditions": [_condition("False", reason, message)],
         }
     )

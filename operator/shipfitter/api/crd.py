@@ -100,7 +100,7 @@ KINDS = (
             ),
             Column("CC", ".status.summary.computeCapability", description="Compute capability"),
             Column("DRIVER", ".status.driver.version"),
-            Column("READY", '.status.conditions[?(@.type=="NVMLReady")].status'),
+            Column("READY", ".status.summary.ready"),
             AGE,
         ),
     ),

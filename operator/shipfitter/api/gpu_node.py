@@ -86,6 +86,8 @@ class GPUNodeSummary(ApiModel):
     memory: Word = ""
     free: Word = ""
     compute_capability: Word = ""
+    ready: Word = ""
+    """Whether the driver can be asked, as the condition NVMLReady says."""
 
 
 Island = Annotated[

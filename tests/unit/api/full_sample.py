@@ -340,6 +340,7 @@ def gpu_node() -> dict[str, Any]:
                 "memory": "79.4 GiB",
                 "free": "0",
                 "computeCapability": "8.0",
+                "ready": "True",
             },
         },
     }
