@@ -162,9 +162,17 @@ def test_a_later_model_serves_until_there_are_groups_for_the_first(no_groups):
     assert variant(stage, "llama")["modelUri"] == LLAMA_8B
     planned = stage.condition("llama", "Planned")
     assert (planned["status"], planned["reason"]) == ("True", "LeaderWorkerSetMissing")
-    assert (
-        "Llama-3.3-70B-Instruct on 4 × NVIDIA-L40S over 2 nodes is preferred"
-        in (planned["message"])
+    preferred = "Llama-3.3-70B-Instruct on 4 × NVIDIA-L40S over 2 nodes is preferred"
+    assert preferred in planned["message"]
+    stage.install_groups()
+    stage.eventually(
+        lambda: variant(stage, "llama")["modelUri"] == LLAMA_70B and stage.ready("llama"),
+        what="the first model takes over once there are groups",
+    )
+    stage.eventually(lambda: len(stage.pods("llama")) == 2, what="nothing is left of the other")
+    ours = "shipfitter.dev/modeldeployment=llama"
+    stage.eventually(
+        lambda: not stage.objects("deployments", selector=ours), what="its workload is gone"
     )
 
 

@@ -86,12 +86,15 @@ def test_a_leader_serves_once_its_follower_is_there_and_goes_with_it(hub, tmp_pa
             assert "NCCL error" in leader.said
 
 
-def test_a_follower_goes_when_its_leader_goes(hub, tmp_path):
+def test_a_follower_stays_until_it_is_asked_to_stop(hub, tmp_path):
     port = free_port()
     with Node(tmp_path, hub, 0, port) as leader, Node(tmp_path, hub, 1, port) as follower:
         leader.wait_for(SERVES)
         leader.process.send_signal(signal.SIGKILL)
-        assert follower.end() == 1
+        leader.end()
+        assert follower.process.poll() is None, "its group is ended from outside"
+        follower.process.send_signal(signal.SIGTERM)
+        assert follower.end() == 0
 
 
 def test_a_leader_without_followers_gives_up(hub, tmp_path):

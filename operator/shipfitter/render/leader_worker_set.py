@@ -5,7 +5,7 @@ Source: vLLM 0.12 and newer, vllm/entrypoints/cli/serve.py run_headless.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shipfitter.api.model_deployment import ModelDeployment
@@ -20,6 +20,7 @@ from shipfitter.render.labels import (
     owned_metadata,
     queue_labels,
 )
+from shipfitter.render.leaving import LEADER_ADDRESS, MASTER_PORT, after_its_leader
 from shipfitter.render.pod import engine_container, pod_template
 from shipfitter.render.startup import PRE_STOP_SECONDS
 from shipfitter.render.variant import nodes_per_replica, variant_name
@@ -27,6 +28,8 @@ from shipfitter.render.variant import nodes_per_replica, variant_name
 # The address under which a node's engine is found by the others; it guesses where none is given.
 # Source: vLLM vllm/utils/network_utils.py get_ip.
 HOST_ADDRESS = "VLLM_HOST_IP"
+# Source: vLLM 0.32 vllm/entrypoints/cli/serve.py run_headless.
+SERVERS_FLAG = "--api-server-count"
 API_VERSION = "leaderworkerset.x-k8s.io/v1"
 
 
@@ -110,9 +113,19 @@ def _worker(template: Mapping[str, Any], sizing: Sizing, *, stay_seconds: int) -
     engine = engine_container(worker)
     for field in ("ports", "startupProbe", "readinessProbe", "livenessProbe"):
         engine.pop(field, None)
-    # Asked to stop together with its leader, it must be there until the leader's requests ended.
-    engine["lifecycle"] = {"preStop": {"sleep": {"seconds": stay_seconds}}}
+    engine["args"] = list(_without_front(engine["args"]))
+    engine["lifecycle"] = after_its_leader(stay_seconds)
     return worker
+
+
+def _without_front(args: Sequence[str]) -> Iterator[str]:
+    """A node without HTTP refuses to be told how many servers it should have."""
+    words = iter(args)
+    for word in words:
+        if word == SERVERS_FLAG:
+            next(words, None)
+        elif not word.startswith(f"{SERVERS_FLAG}="):
+            yield word
 
 
 def _joined(template: Mapping[str, Any], sizing: Sizing, *rank: str) -> dict[str, Any]:
@@ -124,7 +137,8 @@ def _joined(template: Mapping[str, Any], sizing: Sizing, *rank: str) -> dict[str
         )
     engine["args"] += [
         f"--nnodes={nodes_per_replica(sizing)}",
-        "--master-addr=$(LWS_LEADER_ADDRESS)",
+        f"--master-addr=$({LEADER_ADDRESS})",
+        f"--master-port={MASTER_PORT}",
         *rank,
     ]
     return pod

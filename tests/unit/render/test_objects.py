@@ -4,6 +4,7 @@ import json
 import logging
 import logging.config
 import re
+import subprocess
 import sys
 import types
 from dataclasses import replace
@@ -315,9 +316,9 @@ def test_a_leader_serves_and_workers_join_it():
     leader, worker = pods["leaderTemplate"], pods["workerTemplate"]
     assert leader["metadata"]["labels"]["shipfitter.dev/serves"] == "true"
     assert "shipfitter.dev/serves" not in worker["metadata"]["labels"]
-    joining = ["--nnodes=2", "--master-addr=$(LWS_LEADER_ADDRESS)"]
-    assert engine_container(leader)["args"][-3:] == [*joining, "--node-rank=0"]
-    assert engine_container(worker)["args"][-4:] == [
+    joining = ["--nnodes=2", "--master-addr=$(LWS_LEADER_ADDRESS)", "--master-port=29501"]
+    assert engine_container(leader)["args"][-4:] == [*joining, "--node-rank=0"]
+    assert engine_container(worker)["args"][-5:] == [
         *joining,
         "--node-rank=$(LWS_WORKER_INDEX)",
         "--headless",
@@ -334,12 +335,26 @@ def test_a_leader_serves_and_workers_join_it():
 def test_workers_stay_until_their_leaders_requests_have_ended():
     pods = group()["spec"]["leaderWorkerTemplate"]
     leader, worker = pods["leaderTemplate"], pods["workerTemplate"]
+    sleep = engine_container(leader)["lifecycle"]["preStop"]["sleep"]["seconds"]
+    *python, program = engine_container(worker)["lifecycle"]["preStop"]["exec"]["command"]
+    assert python == ["python3", "-c"]
+    assert f"+ {sleep + DRAIN_SECONDS}" in program
+    assert worker["spec"]["terminationGracePeriodSeconds"] > sleep + DRAIN_SECONDS
+    run_hook = [sys.executable, "-c", program]
+    environment = {"LWS_LEADER_ADDRESS": "leader.invalid"}
+    assert subprocess.run(run_hook, env=environment, timeout=20, check=True).returncode == 0
 
-    def sleeps(pod):
-        return engine_container(pod)["lifecycle"]["preStop"]["sleep"]["seconds"]
 
-    assert sleeps(worker) >= sleeps(leader) + DRAIN_SECONDS
-    assert worker["spec"]["terminationGracePeriodSeconds"] > sleeps(worker)
+def test_workers_are_not_told_how_many_servers_to_run():
+    of = resource(spec__engine={"args": ["--api-server-count", "4", "--api-server-count=4"]})
+    variant = VariantPlan(sizing=GROUP, replicas=2)
+    written = leader_worker_set(of, variant, record(of, plan(GROUP)), image=IMAGE)
+    pods = written["spec"]["leaderWorkerTemplate"]
+    leader, worker = (
+        engine_container(pods[f"{who}Template"])["args"] for who in ("leader", "worker")
+    )
+    assert "--api-server-count" in leader
+    assert not any("server-count" in word or word == "4" for word in worker)
 
 
 def test_groups_are_scaled_apart_from_their_template():
