@@ -1,6 +1,6 @@
 """The one solve: wish, model facts, pools and engine in; a Plan, or NoFit with facts, out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shipfitter.core.alternatives import Alternative, FrontierPoint, better_choices, frontier
 from shipfitter.core.candidate import Sizing
@@ -36,6 +36,8 @@ __all__ = [
     "Verdict",
     "Wanted",
     "solve",
+    "solve_bare",
+    "with_outlook",
 ]
 
 
@@ -50,6 +52,25 @@ class Plan:
 
 
 def solve(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
+    """The plan for a wish on the pools, with what else there would be; or what is missing."""
+    found = solve_bare(intent, pools)
+    return with_outlook(intent, pools, found) if isinstance(found, Plan) else found
+
+
+def with_outlook(intent: Intent, pools: tuple[Pool, ...], plan: Plan) -> Plan:
+    """The plan with its alternatives and the trade-off on its pool: most of the work of a solve."""
+    first = plan.variants[0].sizing
+    coming = first.pool.source is CapacitySource.EXPECTED
+    alike = (each for each in pools if (each.source is CapacitySource.EXPECTED) is coming)
+    usable = usable_pools(intent, tuple(alike))
+    return replace(
+        plan,
+        alternatives=better_choices(intent, usable, first),
+        frontier=frontier(intent, first),
+    )
+
+
+def solve_bare(intent: Intent, pools: tuple[Pool, ...]) -> Plan | NoFit:
     """The plan for a wish on the pools, or what is missing. Depends on nothing but its inputs.
 
     Order: a plan that surely fits before one that may; the first model in the list; one node
@@ -88,8 +109,8 @@ def _solve(intent: Intent, pools: tuple[Pool, ...], awaited: tuple[Pool, ...] = 
                 first = variants[0].sizing
                 return Plan(
                     variants=variants,
-                    alternatives=better_choices(intent, usable, first),
-                    frontier=frontier(intent, first),
+                    alternatives=(),
+                    frontier=(),
                     why=_why(intent, first, found) + _links(variants[0]),
                 )
     return no_fit(intent, pools)

@@ -6,7 +6,7 @@ from typing import Any
 
 from shipfitter.core.intent import Intent, Verdict
 from shipfitter.core.inventory import Pool
-from shipfitter.core.plan import NoFit, Plan, solve
+from shipfitter.core.plan import NoFit, Plan, solve_bare, with_outlook
 from shipfitter.core.resplit import NOBODY, moved, placed, rescaled
 from shipfitter.core.spread import may_come
 from shipfitter.decide.keeping import at_rest, beside, off_lost_pools, standing
@@ -53,9 +53,9 @@ def choose(
     `stranded`: nothing runs, for its pods find no GPU: any plan that could start now is a gain.
     `held`: replicas that have GPUs, by pool.
     """
-    fresh = solve(intent, pools)
+    fresh = solve_bare(intent, pools)
     if kept is None:
-        return _first(fresh)
+        return _seen(intent, pools, _first(fresh))
     variants, lost = standing(kept, pools)
     scaled = replace(kept, variants=rescaled(intent, pools, variants, held))
     scales = Scales(intent, pools, resizing, _Waiting(prior_conditions, now_seconds), held)
@@ -67,7 +67,14 @@ def choose(
         chosen = scales.compared(scaled, fresh, stranded=stranded)
     if not chosen.adopted and any(not variant.decided_at for variant in scaled.variants):
         return replace(chosen, reason=added(scaled))
-    return chosen
+    return _seen(intent, pools, chosen) if chosen.adopted else chosen
+
+
+def _seen(intent: Intent, pools: tuple[Pool, ...], chosen: Choice) -> Choice:
+    """A fresh plan that is taken tells also what else there would be."""
+    if chosen.plan is None or chosen.plan.frontier:
+        return chosen
+    return replace(chosen, plan=with_outlook(intent, pools, chosen.plan))
 
 
 def _first(fresh: Plan | NoFit) -> Choice:

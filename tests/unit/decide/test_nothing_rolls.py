@@ -25,13 +25,13 @@ EXPLICIT = {  # what is assumed anyway
 def other_constants(patch, cluster):
     """A release that counts on 200 MB more for the engine."""
     del cluster
-    solve = choice.solve
+    solve = choice.solve_bare
 
     def pessimistic(intent, pools):
         more = sum_of((intent.engine.extra_bytes, Estimate.exactly(200_000_000)))
         return solve(replace(intent, engine=replace(intent.engine, extra_bytes=more)), pools)
 
-    patch.setattr(choice, "solve", pessimistic)
+    patch.setattr(choice, "solve_bare", pessimistic)
 
 
 def plans_refused(patch, cluster):
