@@ -90,6 +90,12 @@ PARALLELISM, QUANTIZATION = "InvalidParallelism", "UnsupportedQuantization"
                 "--speculative-config."),
         refused("0.6-0.33", "Other", "ValueError: max_num_batched_tokens (2048) is smaller than "
                 "max_model_len (32768)."),
+        refused("0.8-0.33", "UnsupportedArchitecture", "ValueError: FooForCausalLM has no vLLM "
+                "implementation and the Transformers implementation is not compatible with vLLM."),
+        refused("Slurm", "HostOutOfMemory", "slurmstepd: error: Detected 1 oom_kill event in "
+                "StepId=1234.0. Some of the step tasks have been OOM Killed."),
+        refused("Ray", "Other", "ray.exceptions.ActorDiedError: A worker died or was killed while "
+                "executing a task by an unexpected system error."),
         refused("0.9-0.33", "Other", "AssertionError: Error in memory profiling. Initial free "
                 "memory 30.1 GiB, current free memory 31.0 GiB. This happens when other processes "
                 "sharing the same container release GPU memory while vLLM is profiling"),

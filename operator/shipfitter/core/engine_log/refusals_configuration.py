@@ -188,10 +188,15 @@ CONFIGURATION: tuple[Sentence, ...] = (
         Refusal.UNSUPPORTED_ARCHITECTURE,
         "architecture",
         r"Model architectures? .{1,200}? (?:are|is) not supported(?: for now| in-tree| anymore)?|"
-        r"Model architectures .{1,200}? failed to be inspected|has no vLLM implementation|"
+        r"Model architectures .{1,200}? failed to be inspected|"
         r"does not recognize this architecture|was supported in vLLM until|No model architectures "
         r"are specified|architectures? .{1,120}? (?:is|are) not (?:currently )?supported by vLLM|"
         r"This usually indicates an unsupported model architecture",
+    ),
+    say(
+        Refusal.UNSUPPORTED_ARCHITECTURE,
+        "has no vLLM implementation",
+        r"has no vLLM implementation",
     ),
     say(
         Refusal.UNSUPPORTED_ARCHITECTURE,

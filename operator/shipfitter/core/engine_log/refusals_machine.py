@@ -106,8 +106,9 @@ MACHINE: tuple[Sentence, ...] = (
     say(
         Refusal.HOST_OUT_OF_MEMORY,
         "OOMKilled",
-        r"\bOOMKilled\b",
+        r"\bOOM\s*Killed\b",
     ),
+    say(Refusal.HOST_OUT_OF_MEMORY, "oom", r"\bDetected \d+ oom[_-]kill event"),
     say(
         Refusal.HOST_OUT_OF_MEMORY,
         "killed",
@@ -149,6 +150,11 @@ MACHINE: tuple[Sentence, ...] = (
         "fault",
         r"^\s*Segmentation fault|Fatal Python error: (?:Segmentation fault|Aborted)|SIGSEGV "
         r"received",
+    ),
+    say(
+        Refusal.OTHER,
+        "unexpected system error",
+        r"worker died or was killed while executing a task by an unexpected system error",
     ),
     say(Refusal.OTHER, "core dumped", r"Aborted\s+\(core dumped\)"),
     say(Refusal.OTHER, "profiling", r"Error in memory profiling\. Initial free memory"),
