@@ -63,7 +63,7 @@ def rescaled(
             counts[index] -= taken
             surplus -= taken
         return _with(variants, counts)
-    rest = _filled(room, variants, counts, -surplus)
+    rest = _filled(room, variants, counts, _counted(room, variants, counts, -surplus, held))
     new = _further(intent, pools, variants, rest, room)
     waiting = rest - sum(variant.replicas for variant in new)
     found = (*_with(variants, counts), *new)
@@ -110,6 +110,22 @@ def _to_awaited(
     found = with_waiting(intent, pools, rest, sum(stuck), point=_point(variants))
     kept = tuple(variant for variant in found if variant.replicas)
     return kept if any(may_come(v.sizing.pool) for v in kept) else None
+
+
+def _counted(
+    room: Room,
+    variants: Sequence[VariantPlan],
+    counts: list[int],
+    rest: int,
+    held: Mapping[str, int],
+) -> int:
+    """Gives replicas to variants that have more of them with GPUs than were counted; the rest."""
+    for index, variant in enumerate(variants):
+        more = min(rest, max(0, held.get(variant.sizing.pool.name, 0) - counts[index]))
+        room.take(variant.sizing, more)
+        counts[index] += more
+        rest -= more
+    return rest
 
 
 def _filled(room: Room, variants: Sequence[VariantPlan], counts: list[int], rest: int) -> int:

@@ -200,3 +200,11 @@ def test_what_waits_where_no_node_will_come_goes_where_one_may():
     better = moved(wish(replicas=2), pools, waiting, {"nvidia-l40s-8": 1})
     assert split(better) == {"L40S": 1, "H100": 1}
     assert moved(wish(replicas=2), pools, better, {"nvidia-l40s-8": 1}) is None
+
+
+def test_replicas_that_run_count_where_they_run_whatever_was_recorded():
+    """A record of an earlier release says how many replicas there were when it was decided."""
+    (variant,) = planned(wish(replicas=1), with_free("L40S", 3))
+    pools = (with_free("L40S", 1), with_free("A100", 3))  # two of its nodes are cordoned
+    after = rescaled(wish(replicas=3), pools, (variant,), {"nvidia-l40s-8": 3})
+    assert split(after) == {"L40S": 3}
