@@ -40,9 +40,18 @@ def _given(*flags: str) -> Asked:
     )
 
 
+def _has_copies(command: ServeCommand) -> bool:
+    """What exchanges tokens between data-parallel ranks is not there without them."""
+    return (command.count("--data-parallel-size") or 1) > 1
+
+
+def _two_batches(command: ServeCommand, _: Mapping[str, str]) -> bool:
+    return command.switch("--enable-dbo") is True and _has_copies(command)
+
+
 def _deep_ep(command: ServeCommand, environment: Mapping[str, str]) -> bool:
     stated = command.text("--all2all-backend") or environment.get("VLLM_ALL2ALL_BACKEND", "")
-    return stated.startswith(("deepep", "pplx", "mori", "nixl"))
+    return stated.startswith(("deepep", "pplx", "mori", "nixl")) and _has_copies(command)
 
 
 def _pools(command: ServeCommand, _: Mapping[str, str]) -> bool:
@@ -55,7 +64,7 @@ def _pools(command: ServeCommand, _: Mapping[str, str]) -> bool:
 # Sizes: published reports of 0.10 to 0.33 where there are any (buffers between experts 0.1 to
 # 10 GiB; expert balancing 0.1 to 1); else read from the source as an order of magnitude.
 _TABLE: tuple[tuple[Asked, Unmodelled], ...] = (
-    (_on("--enable-dbo"), Unmodelled("--enable-dbo: a second set of work buffers", 0.0, 0.5, 2.0)),
+    (_two_batches, Unmodelled("--enable-dbo: a second set of work buffers", 0.0, 0.5, 2.0)),
     (_deep_ep, Unmodelled("--all2all-backend: buffers between experts", 0.1, 1.0, 6.0)),
     (_on("--enable-eplb"), Unmodelled("--enable-eplb: buffers to move experts", 0.0, 0.2, 1.0)),
     (

@@ -62,6 +62,7 @@ def _in_words_of_the_command(message: str) -> str:
         "write the model's facts into spec.model.facts", "give --model-facts FILE"
     )
     message = message.replace("spec.model.facts", "--model-facts")
+    message = message.replace("in spec.engine.version", "with --engine-version")
     return message.replace("it is asked again by itself", "try again")
 
 

@@ -162,7 +162,8 @@ def _failure(found: Assessment, *, at_worst: bool) -> str:
         return f"{where}{_STEPS[reason]}: short by {_gib(-short)}"
     where = "at worst" if at_worst else "there"
     if reason is Refusal.NO_CACHE_BLOCKS:
-        return f"{where} nothing is left for the cache: {_gib(plan.usable_bytes)}"
+        start = "at worst " if at_worst else ""
+        return f"{start}nothing is left for the cache: {_gib(plan.usable_bytes)}"
     if reason is Refusal.STATE_BLOCKS_TOO_FEW:
         return (
             f"{where} are {plan.num_gpu_blocks} state blocks for {found.settings.max_num_seqs} "

@@ -17,6 +17,7 @@ Assess = Callable[[EngineSettings], Assessment]
 _SHARE_STEP_PERCENT, _MOST_SHARE_STEPS = 2, 12
 _FEWER_SEQS = (256, 128, 64, 32, 16, 8, 4)
 _LEAST_BATCHED_TOKENS = 512
+_MOST_BATCHED_TOKENS = 1 << 17
 _SHORTEST_LENGTH = 2048
 _EIGHT_BIT_CAPABILITY = (8, 9)
 _BETTER = (Verdict.DOES_NOT_FIT, Verdict.BORDERLINE, Verdict.FITS)
@@ -118,7 +119,9 @@ def _by_size(
     resolved = found.settings if found.stages else resolve(asked, model, gpu)
     yield "--max-model-len", "max_model_len", _lengths(model, found, resolved)
     yield "--max-num-seqs", "max_num_seqs", _fewer_seqs(resolved)
-    yield "--max-num-batched-tokens", "max_num_batched_tokens", _fewer_tokens(resolved)
+    refused = found.reason is Refusal.OTHER
+    tokens = _more_tokens(resolved) if refused else _fewer_tokens(resolved)
+    yield "--max-num-batched-tokens", "max_num_batched_tokens", tokens
     yield (
         "--gpu-memory-utilization",
         "gpu_memory_utilization",
@@ -162,7 +165,7 @@ def _lengths(
         return
     for plan in (found.low, found.point):
         estimated = plan.estimated_max_model_len if plan is not None else None
-        if estimated and estimated < longest:
+        if estimated and min(_SHORTEST_LENGTH, longest // 4) <= estimated < longest:
             yield round_length(estimated) or estimated
 
 
@@ -179,6 +182,14 @@ def _fewer_tokens(resolved: EngineSettings) -> Iterator[int | float | str]:
     while tokens >= max(_LEAST_BATCHED_TOKENS, resolved.max_num_seqs or 1):
         yield tokens
         tokens //= 2
+
+
+def _more_tokens(resolved: EngineSettings) -> Iterator[int | float | str]:
+    """Powers of two above what there is: for what must go into one batch."""
+    tokens = 1 << (resolved.max_num_batched_tokens or 1).bit_length()
+    while tokens <= _MOST_BATCHED_TOKENS:
+        yield tokens
+        tokens *= 2
 
 
 def _shares(

@@ -175,7 +175,8 @@ def test_what_changes_the_model(line, setting, want):
     ("line", "version", "want"),
     [
         pytest.param("--swap-space 4", "0.33.0", "no longer takes --swap-space", id="a flag gone"),
-        pytest.param("--enable-dbo", "0.33.0", "second set of work buffers", id="not counted"),
+        pytest.param("--enable-dbo -dp 2", "0.33.0", "second set of work buffers",
+                     id="not counted"),
         pytest.param("-sc '{method: mtp, num_speculative_tokens: 1}'", "0.33.0",
                      "takes JSON in quotes", id="quotes that the shell took"),
         pytest.param("--kv-cache-memory '8 GiB'", "0.33.0", "like 8G", id="a unit"),
@@ -192,7 +193,7 @@ def test_flags_without_effect_on_memory_are_taken_silently():
 
 
 def test_what_is_not_counted_widens_the_interval():
-    extra = asked("--enable-dbo --enable-sleep-mode").engine.extra_bytes
+    extra = asked("--enable-dbo -dp 2 --enable-sleep-mode").engine.extra_bytes
     assert 0 <= extra.low < extra.point < extra.high
 
 

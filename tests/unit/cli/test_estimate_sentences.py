@@ -41,6 +41,18 @@ QWEN = "vllm serve Qwen/Qwen3-8B --max-model-len 4096"
             id="a length that the model has and that fits",
         ),
         pytest.param(
+            f"--gpu NVIDIA-L40S -- {QWEN} --no-enable-chunked-prefill "
+            "--max-num-batched-tokens 2048",
+            "--max-num-batched-tokens 4096: Fits",
+            id="a batch that holds a whole prompt",
+        ),
+        pytest.param(
+            "--gpu NVIDIA-L40S -- vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 8192 "
+            "--disable-chunked-mm-input",
+            "--max-num-batched-tokens 16384: Fits",
+            id="a batch that holds a whole image",
+        ),
+        pytest.param(
             f"--gpu NVIDIA-A100-SXM4-80GB-MIG-3g.40gb -- {QWEN} -tp 2",
             "an engine sees one MIG device at a time, so 2 ranks cannot share slices",
             id="no ranks over slices",
@@ -59,6 +71,11 @@ def test_a_sentence(capsys, line, want):
             f"--gpu NVIDIA-L40S -- {QWEN} --engine-version 0.10.0",
             "--engine-version is an option of shipfitter: write it before --",
             id="an option of ours behind the command",
+        ),
+        pytest.param(
+            f"--gpu NVIDIA-L40S --engine-version latest -- {QWEN}",
+            "not a vLLM release, got 'latest'; name one like 0.33.0 with --engine-version",
+            id="a moving tag",
         ),
         pytest.param(
             f"--gpu Gaudi9 -- {QWEN}",
