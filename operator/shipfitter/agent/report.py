@@ -195,9 +195,7 @@ def _gpu(
                     "reservedBytes": reserved_bytes,
                     "foreignUsedBytes": 0
                     if memory.used_bytes is None
-                    else foreign.settle(
-                        gpu, held=None if allocated is None else gpu.uuid in allocated
-                    ),
+                    else foreign.settle(gpu, held=_held(gpu, allocated)),
                 }
             ),
             "ecc": gpu.ecc,
@@ -207,6 +205,11 @@ def _gpu(
             "migDevices": [_mig(mig) for mig in gpu.mig_devices] if gpu.mig_enabled else None,
         }
     )
+
+
+def _held(gpu: GpuReading, allocated: Sequence[str] | None) -> bool | None:
+    """Whether a pod holds the GPU; not known of partitioned ones, whose slices pods hold."""
+    return None if allocated is None or gpu.mig_enabled else gpu.uuid in allocated
 
 
 def _is_unified(gpu: GpuReading, host_memory_bytes: int | None) -> bool:

@@ -88,3 +88,24 @@ def test_memory_that_no_pod_holds_is_a_strangers_whoever_works_there(kubelet, tm
     )
     gpus = json.loads(done.stdout)["status"]["gpus"]
     assert [gpu["memory"]["foreignUsedBytes"] // 2**20 for gpu in gpus] == [0, 9_216]
+
+
+def test_memory_of_partitions_that_pods_use_is_no_strangers(kubelet, tmp_path):
+    slices = [(0, "3g.20gb", 19_968)]
+    scenario = nvml.scenario(
+        "a100-40gb", 1, path=tmp_path / "m.scenario", mig={0: slices}, used_mib=30_000
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "--once", "-o", "json"],
+        env=environment(
+            scenario,
+            host_root(tmp_path),
+            SHIPFITTER_AGENT_POD_RESOURCES=str(kubelet.socket.path),
+        ),
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    (gpu,) = json.loads(done.stdout)["status"]["gpus"]
+    assert gpu["memory"]["foreignUsedBytes"] == 0
