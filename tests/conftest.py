@@ -23,6 +23,7 @@ THOROUGH = frozenset(
         "accuracy/test_accuracy.py",
         "property/test_cluster_laws.py",
         "property/test_inventory_laws.py",
+        "property/test_spread_laws.py",
         "unit/agent/test_watch.py",
         "unit/cli/test_inspect_model.py",
         "unit/cluster/test_inspection.py",

@@ -1,7 +1,6 @@
 """Generated clusters and stories: replicas add up, nobody moves for nothing, nothing alternates."""
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from builders_plan import node, wish
@@ -134,7 +133,6 @@ def happen(cluster, step):
         cluster.lose_status()
 
 
-@pytest.mark.thorough
 @settings(QUICK, max_examples=12)
 @given(steps)
 def test_every_story_comes_to_rest_and_stays_there(story):
