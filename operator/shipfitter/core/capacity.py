@@ -1,8 +1,9 @@
 """What one node offers an engine: its devices, what is free, and how it can be selected."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from shipfitter.core.islands import Island
 
@@ -61,6 +62,18 @@ class Taint:
     key: str
     value: str = ""
     effect: str = "NoSchedule"
+
+
+def read_taints(entries: Iterable[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
+    """Taints as the API writes them."""
+    return tuple(
+        Taint(
+            key=str(each.get("key", "")),
+            value=str(each.get("value") or ""),
+            effect=str(each.get("effect", "NoSchedule")),
+        )
+        for each in entries or ()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

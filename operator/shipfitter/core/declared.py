@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from shipfitter.core.capacity import Taint
+from shipfitter.core.capacity import read_taints
 from shipfitter.core.expected import MOST_GPUS_PER_NODE, ExpectedNodes
 from shipfitter.core.spellings import resolve_spelling, unknown_spelling
 
@@ -45,12 +45,5 @@ def _nodes(entry: Any, path: str, problems: list[str]) -> ExpectedNodes | None:
         found=resolved,
         gpus_per_node=gpus,
         labels={str(key): str(value) for key, value in labels.items()},
-        taints=tuple(
-            Taint(
-                key=str(taint.get("key", "")),
-                value=str(taint.get("value") or ""),
-                effect=str(taint.get("effect", "NoSchedule")),
-            )
-            for taint in entry.get("taints") or ()
-        ),
+        taints=read_taints(entry.get("taints")),
     )

@@ -7,7 +7,7 @@ of the providers for AWS, EKS Auto Mode and Azure.
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from shipfitter.core.capacity import Taint
+from shipfitter.core.capacity import read_taints
 from shipfitter.core.expected import MOST_GPUS_PER_NODE, ExpectedNodes
 from shipfitter.core.instance_rows import AWS_FAMILIES
 from shipfitter.core.quantities import whole
@@ -62,21 +62,13 @@ def nodepool_nodes(nodepool: Mapping[str, Any]) -> tuple[ExpectedNodes, ...]:
         **((template.get("metadata") or {}).get("labels") or {}),
         NODEPOOL_LABEL: str(metadata.get("name", "")),
     }
-    taints = tuple(
-        Taint(
-            key=str(taint.get("key", "")),
-            value=str(taint.get("value") or ""),
-            effect=str(taint.get("effect", "NoSchedule")),
-        )
-        for taint in spec.get("taints") or ()
-    )
     wanted = _wanted(spec.get("requirements") or ())
     return tuple(
         ExpectedNodes(
             found=found,
             gpus_per_node=gpus,
             labels=labels | more,
-            taints=taints,
+            taints=read_taints(spec.get("taints")),
             origin=f"NodePool {metadata.get('name', '')}",
         )
         for found, gpus, more in _kinds(wanted)

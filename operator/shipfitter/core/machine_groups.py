@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shipfitter.core.capacity import Taint
+from shipfitter.core.capacity import Taint, read_taints
 from shipfitter.core.expected import MOST_GPUS_PER_NODE, ExpectedNodes
 from shipfitter.core.quantities import whole
 from shipfitter.core.spellings import Resolved, resolve_spelling
@@ -92,9 +92,4 @@ def _taints(group: Mapping[str, Any], annotations: Mapping[str, str]) -> Iterato
             key, _, effect = key.partition(":")
         yield Taint(key=key, value=value, effect=effect or "NoSchedule")
     template = ((group.get("spec") or {}).get("template")) or {}
-    for taint in (template.get("spec") or {}).get("taints") or ():
-        yield Taint(
-            key=str(taint.get("key", "")),
-            value=str(taint.get("value") or ""),
-            effect=str(taint.get("effect", "NoSchedule")),
-        )
+    yield from read_taints((template.get("spec") or {}).get("taints"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shipfitter.core.capacity import NodeCapacity, Taint
+from shipfitter.core.capacity import NodeCapacity, read_taints
 from shipfitter.core.quantities import whole
 
 # Whoever carries one of these takes no new pods, whatever they tolerate.
@@ -19,7 +19,7 @@ _LEAVING_TAINTS = (
 def without_devices(node: Mapping[str, Any], resource_name: str) -> NodeCapacity:
     """The node as the scheduler sees it, for one resource, with no device known yet."""
     status = node.get("status") or {}
-    taints = _taints(node)
+    taints = read_taints((node.get("spec") or {}).get("taints"))
     leaving = [taint for taint in taints if taint.key.startswith(_LEAVING_TAINTS)]
     return NodeCapacity(
         name=str(metadata(node).get("name", "")),
@@ -95,15 +95,4 @@ def _is_ready(status: Mapping[str, Any]) -> bool:
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in status.get("conditions") or ()
-    )
-
-
-def _taints(node: Mapping[str, Any]) -> tuple[Taint, ...]:
-    return tuple(
-        Taint(
-            key=taint.get("key", ""),
-            value=taint.get("value") or "",
-            effect=taint.get("effect", "NoSchedule"),
-        )
-        for taint in (node.get("spec") or {}).get("taints") or ()
     )
