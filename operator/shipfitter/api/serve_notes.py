@@ -130,6 +130,13 @@ def uncounted_drafter(name: str) -> Unmodelled:
     return Unmodelled(f"the draft model {name} is not counted: its weights and cache", 0.1, 0.8, 4)
 
 
+def assumed_drafter(name: str) -> Unmodelled:
+    """A head whose config cannot be had."""
+    return Unmodelled(
+        f"the draft model {name} is taken for a head of one layer like the model's own", -0.3, 0, 1
+    )
+
+
 def unmodelled_bytes(found: tuple[Unmodelled, ...]) -> Estimate:
     """All of it together, on each rank."""
     counted = [each.bytes for each in found if (each.low_gib, each.high_gib) != (0, 0)]

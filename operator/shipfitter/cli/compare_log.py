@@ -3,7 +3,7 @@
 import codecs
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shipfitter.cli.compare_log_question import question_of
@@ -103,6 +103,7 @@ def _compared(log: EngineLog, filling: Filling) -> Comparison:
             and known_config(log.model or "") is None
         ):
             raise InvalidSpecError((f"{log.model} is not known offline: give --model-facts",))
+        question = replace(question, offline=filling.offline)
         return Comparison(log=log, predicted=estimate(question), notes=notes)
     except UserError as error:
         message = str(error).replace("spec.model.facts", "--model-facts")

@@ -85,7 +85,9 @@ def estimate(question: Question) -> Estimated:
         revision=question.revision or command.text("--revision"),
     )
     settings, notes = engine_under(question, asked, card, model, environment)
-    model, settings, said = with_drafter(model, settings, asked.drafter, name=command.model)
+    model, settings, said = with_drafter(
+        model, settings, asked.drafter, name=command.model, offline=question.offline
+    )
     notes = (*notes, *said)
     nodes = question.nodes or asked.nodes or 1
 

@@ -3,9 +3,15 @@
 from dataclasses import replace
 
 from shipfitter.api.serve_engine import Drafter
-from shipfitter.api.serve_notes import uncounted_drafter
+from shipfitter.api.serve_notes import assumed_drafter, uncounted_drafter
 from shipfitter.cli.estimate_model import checkpoint_of
-from shipfitter.core.drafters import config_of_layers, is_head, with_drafting_model, with_head
+from shipfitter.core.drafters import (
+    config_of_layers,
+    is_head,
+    with_assumed_head,
+    with_drafting_model,
+    with_head,
+)
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.estimate import sum_of
 from shipfitter.core.model import ModelFacts, model_facts
@@ -18,16 +24,23 @@ _COUNTED_METHODS = ("", "draft_model", "eagle", "eagle3")
 
 
 def with_drafter(
-    model: ModelFacts, settings: EngineSettings, drafter: Drafter | None, *, name: str | None
+    model: ModelFacts,
+    settings: EngineSettings,
+    drafter: Drafter | None,
+    *,
+    name: str | None,
+    offline: bool = False,
 ) -> tuple[ModelFacts, EngineSettings, tuple[str, ...]]:
     """The model and the settings with the drafter, and what was assumed of it."""
     if drafter is None or drafter.model is None or _is_itself(drafter, name):
         return model, settings, ()
-    counted = _counted(model, drafter)
+    counted = _counted(model, drafter, offline=offline)
     if counted is None:
-        unknown = uncounted_drafter(drafter.model)
+        assumed = with_assumed_head(model, drafter.method) if "eagle" in drafter.method else None
+        said = assumed_drafter if assumed else uncounted_drafter
+        unknown = said(drafter.model)
         extra_bytes = sum_of((settings.extra_bytes, unknown.bytes))
-        return model, replace(settings, extra_bytes=extra_bytes), (unknown.note,)
+        return assumed or model, replace(settings, extra_bytes=extra_bytes), (unknown.note,)
     layers = len(counted.extra["drafter_layers"])
     weights = sum(group.loaded_bytes for group in counted.weight_groups) - sum(
         group.loaded_bytes for group in model.weight_groups
@@ -46,13 +59,13 @@ def _is_itself(drafter: Drafter, name: str | None) -> bool:
     return drafter.model == name or any(own in drafter.method for own in _OWN_LAYERS)
 
 
-def _counted(model: ModelFacts, drafter: Drafter) -> ModelFacts | None:
+def _counted(model: ModelFacts, drafter: Drafter, *, offline: bool) -> ModelFacts | None:
     """None where nothing is known of the drafter, or of a cache of both kinds together."""
     assert drafter.model is not None
     if drafter.method not in _COUNTED_METHODS:
         return None
     try:
-        checkpoint = checkpoint_of(drafter.model)
+        checkpoint = checkpoint_of(drafter.model, offline=offline)
         counted = _joined(model, drafter, checkpoint)
     except UserError:
         return None

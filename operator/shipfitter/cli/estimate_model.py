@@ -60,7 +60,7 @@ def _checkpoint(name: str | None, *, facts_file: Path | None, revision: str | No
     return checkpoint_of(name, revision=revision)
 
 
-def checkpoint_of(name: str, *, revision: str | None = None) -> Checkpoint:
+def checkpoint_of(name: str, *, revision: str | None = None, offline: bool = False) -> Checkpoint:
     """What a folder, our own list or the hub holds of a name. Raises what the hub refuses."""
     if Path(name).is_dir():
         from shipfitter.hub import read_checkpoint
@@ -72,6 +72,8 @@ def checkpoint_of(name: str, *, revision: str | None = None) -> Checkpoint:
     if known is not None and revision in (None, "main"):
         config, weights_bytes = known
         return Checkpoint(name=name, config=config, stored_bytes=weights_bytes)
+    if offline:
+        raise ModelNotFoundError(f"{name} is not known without a hub")
     from shipfitter.hub import fetch_checkpoint
 
     return fetch_checkpoint(

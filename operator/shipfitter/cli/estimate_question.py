@@ -23,3 +23,4 @@ class Question:
     compile_cache: str = "cold"
     typical_tokens: int | None = None
     calibration: Path | None = None
+    offline: bool = False  # nothing is asked of a hub

@@ -19,6 +19,7 @@ _LAYERS_OF = {
     "qwen3": "Qwen3ForCausalLM",
 }
 _TAPPED_LAYERS = 3  # EAGLE-3 reads hidden states of three of the model's layers
+_USUAL_VOCABULARY = 32_000  # of an EAGLE-3 head
 _HEAD_PLACE = "head"  # on the last stage
 
 
@@ -63,6 +64,20 @@ def with_head(
     """The facts with a head; `layers` are the facts of its layers."""
     taps = taps_layers(method, config)
     return _with_layers(model, layers.layers, tuple(_head_groups(model, layers, config, taps)))
+
+
+def with_assumed_head(model: ModelFacts, method: str) -> ModelFacts | None:
+    """The facts with a head whose config is not to be had: one layer like the model's own.
+
+    None for a model without such layers. So are the published heads of Llama, Qwen and gpt-oss.
+    """
+    own = next((layer for layer in reversed(model.layers) if layer.kind is LayerKind.FULL), None)
+    if own is None:
+        return None
+    width = own.intermediate_size or model.intermediate_size or 4 * model.hidden_size
+    layers = replace(model, layers=(replace(own, intermediate_size=width, mlp="dense"),))
+    config = {"draft_vocab_size": _USUAL_VOCABULARY} if "eagle3" in method else {}
+    return with_head(model, layers, config, method=method)
 
 
 def _with_layers(

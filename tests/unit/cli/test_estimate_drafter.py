@@ -82,3 +82,12 @@ def test_a_drafter_that_nothing_is_known_of_is_said(capsys, tmp_path):
     got = drafted(capsys, "medusa", folder(tmp_path, {"architectures": ["MedusaModel"]}))
     assert any("is not counted: its weights and cache" in note for note in got["assumptions"])
     assert got["kvBytesPerToken"] == 131072
+
+
+def test_a_head_whose_config_cannot_be_had_is_taken_for_a_usual_one(capsys):
+    got = drafted(capsys, "eagle3", "/no/such/head")
+    plain = record_of(capsys, f"{OPTIONS} -- {SERVE}")
+    assert got["kvBytesPerToken"] == plain["kvBytesPerToken"] * 33 // 32
+    added = got["perGpu"]["weightsBytes"] - plain["perGpu"]["weightsBytes"]
+    assert added / GIB == pytest.approx(0.791, abs=0.001)
+    assert any("one layer like the model's own" in note for note in got["assumptions"])
