@@ -13,9 +13,16 @@ demo: $(VENV)/.runtime  ## The main job for real, on this machine: no GPU and no
 	@cd tests && PATH="$(RUN):$$PATH" $(RUN)/python -m world.demo
 
 .PHONY: test
-test: check  ## All that CI runs: check, then everything on the real control plane.
+test: check  ## All that CI runs: check, all on the real control plane, the real engine.
 	@$(MAKE) -s bin >/dev/null
 	$(PYTEST) -n 2 --dist loadfile -m "plane or thorough"
+	@$(MAKE) -s test-engine
+
+.PHONY: test-engine
+test-engine: $(VENV)/.dev  ## The real vLLM for CPUs (2.5 GB to download, once) in the pods of the test world.
+	@$(MAKE) -s bin >/dev/null
+	@cd tests && $(RUN)/python -m real_engine.environment >/dev/null
+	$(PYTEST) tests/real_engine
 
 .PHONY: check
 check: $(VENV)/.dev  ## Lint, types, contracts and the tests without a control plane: for every edit.
