@@ -60,6 +60,9 @@ def resolve_spelling(spelling: str) -> Resolved | None:
     )
 
 
+# Virtual GPUs are named by card, gigabytes and series. Source: NVIDIA's vGPU user guide.
+_VGPU = re.compile(r"(?:NVIDIA|GRID)[- ].*[- ]\d+[ABCQV]", re.IGNORECASE)
+
 # As people write several: 8x H100, h100x8.
 _SEVERAL = (
     r"(?P<gpus>\d{1,2}) ?[x×] ?(?P<card>.*[a-z].*)",
@@ -103,6 +106,11 @@ def unknown_spelling(spelling: str) -> str:
     'not in the catalogue; did you mean NVIDIA-A100-SXM4-80GB, NVIDIA-A100-80GB-PCIe, \
 NVIDIA-A100-SXM4-40GB?'
     """
+    if _VGPU.fullmatch(_value(spelling)):
+        return (
+            "not in the catalogue; it is a vGPU profile, a part of a card: the agent measures what "
+            "it offers"
+        )
     near = nearest_spellings(spelling)
     hint = f"did you mean {', '.join(near)}?" if near else "write it as in NVIDIA-L40S:8"
     return f"not in the catalogue; {hint}"

@@ -96,3 +96,19 @@ def test_every_card_that_can_be_partitioned_has_profiles():
     without -= {row.product for row in products() if mig_profiles(row)}
     without -= {"NVIDIA-CMP-170HX"}  # mining cards have none
     assert without == set()
+
+
+@pytest.mark.parametrize(
+    ("spelling", "want"),
+    [
+        pytest.param("GRID A100-10C", "a vGPU profile", id="a virtual GPU"),
+        pytest.param(
+            "nvidia.com/mig-1g.5gb", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", id="a partition's resource"
+        ),
+        pytest.param("L40SX", "did you mean NVIDIA-L40S", id="a slip"),
+        pytest.param("banana", "write it as in NVIDIA-L40S:8", id="nothing near"),
+    ],
+)
+def test_what_is_said_of_a_spelling_that_names_no_card(spelling, want):
+    assert want in unknown_spelling(spelling)
+    assert resolve_spelling(spelling) is None
