@@ -109,7 +109,7 @@ def after_the_cache(
             short = spent.peak.point - min(spent.peak.point, spent.other_peak.point)
         copy = 4 * profiled_sequences(settings) * vocabulary_entries(model)
         more = copy if settings.rules.sorts_to_sample else 0
-        unused = Estimate(low=rest - more - short, point=rest, high=rest)
+        unused = Estimate(low=rest - more - short, point=rest - more, high=rest)
         yield Room(refusal=Refusal.OUT_OF_MEMORY_SAMPLER, left=together(beside, unused))
     serving = _possibly_less(beside, _held_again_bytes(model, settings, spent))
     yield Room(refusal=Refusal.OUT_OF_MEMORY_SERVING, left=serving)
