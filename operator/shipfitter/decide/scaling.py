@@ -87,9 +87,15 @@ class Scaling:
 
     def _quota_left(self, sizing: Sizing) -> float:
         """GPUs that quotas still allow beside all pods there are."""
-        resource = sizing.pool.resource_name
-        lefts = [each.left for each in self._world.quotas if each.resource_name == resource]
-        return min(lefts) - self._world.own_requests.get(resource, 0) if lefts else float("inf")
+        own = self._world.own_requests
+        return min(
+            (
+                quota.left - sum(count for name, count in own.items() if quota.counts(name))
+                for quota in self._world.quotas
+                if quota.counts(sizing.pool.resource_name)
+            ),
+            default=float("inf"),
+        )
 
     def _allowed(self) -> Mapping[str, int]:
         """Replicas of each variant that quotas allow, in the order of the variants."""

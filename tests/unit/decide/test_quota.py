@@ -1,5 +1,7 @@
 """A quota on GPUs is part of what is free: never planned beyond, and named where it limits."""
 
+from dataclasses import replace
+
 from builders_decide import Settled, condition, manifests, mdl, world
 from builders_plan import LLAMA_70B, facts, node
 from shipfitter.core.quota import GpuQuota
@@ -80,3 +82,13 @@ def test_under_a_full_quota_no_pod_is_surged():
         for o in (settled.decide(FULL, workloads=(live,), quotas=(quota(hard),), **own),)
     ]
     assert surges == [[1], []], "it begins with none"
+
+
+def test_claimed_devices_are_bounded_alike():
+    by_claim = replace(
+        FULL, resource_name="gpu.nvidia.com/NVIDIA-L40S", by_claim=True, from_slices=True
+    )
+    devices = GpuQuota(name="team", resource_name="gpu.nvidia.com/*", hard=2)
+    wish = mdl(replicas=4, gpus={"allocation": "DRA"})
+    outcome = decide(wish, world(by_claim, quotas=(devices,)))
+    assert replicas(outcome) == 2
