@@ -220,29 +220,16 @@ def figures(releases, line, **want):
             engineVersion="0.10.1.dev1+gbcc0a3cbe",
         ),
         figures("0.9-0.33", "Using max model len 40960", maxModelLen=40960),
-        figures("0.12-0.33", "Sleep mode freed 20.10 GiB memory, 1.31 GiB memory is still in use."),
         figures(
-            "0.20-0.33",
-            "Filesystem type for checkpoints: EXT4. Checkpoint size: 15.27 GiB. Available RAM: "
-            "63.12 GiB.",
+            "0.24-0.33, /metrics",
+            'vllm:cache_config_info{block_size="16",gpu_memory_utilization="0.9",kv_cache_max_'
+            'concurrency="3.12",kv_cache_size_tokens="409600",num_gpu_blocks="25600"} 1.0',
+            gpuMemoryUtilization=0.9, maxConcurrency=3.12, kvCacheTokens=409600,
+            numGpuBlocks=25600,
         ),
         figures(
-            "0.20-0.33",
-            "Auto-prefetch is disabled because the filesystem (EXT4) is not a recognized network "
-            "FS (NFS/Lustre) and the checkpoint size (15.27 GiB) exceeds 90% of available RAM "
-            "(12.10 GiB).",
-        ),
-        figures("0.16-0.33, DEBUG", "Peak GPU memory after loading weights: 31.02 GiB"),
-        figures(
-            "0.10.2-0.33, DEBUG",
-            "Free memory after profiling: 60.10 GiB (total), 52.18 GiB (within requested)",
-        ),
-        figures("0.17-0.33", "Total CPU offloaded parameters: 10.0"),
-        figures(
-            "0.33",
-            "Free memory grew by 0.31 GiB during profiling (initial 78.66 GiB, current 78.97 GiB). "
-            "Sizing the KV cache from the 15.90 GiB torch reserved instead of the profiling "
-            "difference.",
+            "0.14-0.33, a length that the engine finds",
+            "non-default args: {'model': 'a/b', 'max_model_len': -1}", model="a/b",
         ),
     ],
 )  # fmt: skip

@@ -146,8 +146,8 @@ class Attempt:
             value = flags.get(fact)
             if fact == "model" and value is None:
                 value = flags.get("model_tag")
-            if value is None or isinstance(value, bool):
-                continue
+            if value is None or isinstance(value, bool) or str(value).startswith("-"):
+                continue  # -1: the engine finds the length
             # The resolved length stands in the configuration; a flag may say `auto` or 32k.
             self._state(fact, str(value), rank + (1 if fact == "max_model_len" else 0))
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from shipfitter.core.engine_log.cleaning import Record
 from shipfitter.core.engine_log.line import Line
 from shipfitter.core.engine_log.lines_memory import MEMORY_LINES
+from shipfitter.core.engine_log.lines_metrics import METRICS_LINES
 from shipfitter.core.engine_log.lines_run import RUN_LINES
 from shipfitter.core.engine_log.needles import finder
 
-_lines_in = finder((*MEMORY_LINES, *RUN_LINES))
+_lines_in = finder((*MEMORY_LINES, *METRICS_LINES, *RUN_LINES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,18 +156,6 @@ MEMORY_LINES: tuple[Line, ...] = (
         rank=0,
     ),
     line(
-        "cache_config_info{",
-        r"cache_config_info\{[^}]*\bnum_gpu_blocks=\"(?P<num_gpu_blocks>\d+)\"",
-        "0.6 to 0.33 /metrics, pasted",
-        rank=2,
-    ),
-    line(
-        "cache_config_info{",
-        r"cache_config_info\{[^}]*\bkv_cache_size_tokens=\"(?P<kv_cache_tokens>\d+)\"",
-        "0.24 to 0.33 /metrics, pasted",
-        rank=2,
-    ),
-    line(
         "Auto-fit max_model_len",
         r"Auto-fit max_model_len: reduced from \d+ to (?P<max_model_len>\d+) to fit in available "
         r"(?:KV cache|GPU) memory \((?P<kv_cache_memory_gib><N>)<G>",
