@@ -42,3 +42,12 @@ def silent(releases, line):
 )
 def test_a_line_that_states_none_of_the_facts(line):
     assert set(read_log(HEAD + line).read().values()) == {None}
+
+
+def test_a_client_that_finds_nobody_is_no_failure_of_the_engine():
+    got = read_log(
+        "litellm-1  | litellm.exceptions.InternalServerError: Connection error. Received Model "
+        "Group=qwen\n"
+        "app-1      | openai.APIConnectionError: Connection error.\n"
+    )
+    assert got.outcome == "Unknown"

@@ -45,7 +45,8 @@ _EXCEPTION = re.compile(
 )
 _EMPTY_EXCEPTIONS = re.compile(
     r"Engine core initialization failed|WorkerProc initialization failed|EngineDeadError|"
-    r"Engine process failed to start|CancelledError|SystemExit|KeyboardInterrupt"
+    r"Engine process failed to start|CancelledError|SystemExit|KeyboardInterrupt|"
+    r"^(?:litellm|openai)\."  # of clients, whose services speak in the same text
 )
 _FRONT_GIVES_UP = re.compile(r"Engine core initialization failed|Engine process failed to start")
 _FLAG_FACTS = ("model", "tensor_parallel_size", "gpu_memory_utilization", "max_model_len")
