@@ -194,7 +194,7 @@ class RecoveryStatus(ApiModel):
     inputs_hash: Word | None = None
     """The attempts and bounds hold for this plan's inputs."""
     next_attempt_at: Timestamp | None = None
-    bounds: Annotated[tuple[BoundStatus, ...], Field(max_length=16)] = ()
+    bounds: Annotated[tuple[BoundStatus, ...], Field(max_length=64)] = ()
 
 
 class VerifyStatus(ApiModel):
