@@ -3,16 +3,14 @@
 Everything comes from PyPI, pinned in requirements.txt: 2.5 GB to download and 5 GB on disk.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from world.controlplane.once import only_one
 from world.controlplane.processes import end_group, start
 from world.controlplane.progress import Progress
 from world.controlplane.tools import cache_folder
@@ -38,7 +36,8 @@ def engine_folder() -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     progress = Progress(expected_seconds=STEPS, verb="installing")
-    with _only_one(progress):
+    waiting = "somebody else installs it: waiting"
+    with only_one(cache_folder() / "engine.lock", progress.say, waiting):
         if not (folder / DONE).exists():
             _install(folder, progress)
     return folder
@@ -104,17 +103,6 @@ def _run(
         f"vLLM {VERSION}: `python {words}` ended with {process.returncode}; all of it is in {log}\n"
         f"{last}\nRun it again: it goes on where it stopped."
     )
-
-
-@contextlib.contextmanager
-def _only_one(progress: Progress) -> Iterator[None]:
-    with (cache_folder() / "engine.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress.say("somebody else installs it: waiting")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 if __name__ == "__main__":

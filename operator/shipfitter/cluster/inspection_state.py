@@ -55,7 +55,7 @@ def answer(
     `trouble` is what kept its pod waiting when it was last seen.
     """
     for pod in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))):
-        ended = _ended(pod)
+        ended = ended_state(pod, CONTAINER)
         if ended is not None:
             return _last_words(uri, ended)
     for condition in (job.get("status") or {}).get("conditions") or ():
@@ -64,10 +64,10 @@ def answer(
     return None
 
 
-def _ended(pod: Body) -> Body | None:
+def ended_state(pod: Body, container: str) -> Body | None:
     """How our container ended; others may have been added to the pod, and may never end."""
     for each in (pod.get("status") or {}).get("containerStatuses") or ():
-        if each["name"] == CONTAINER:
+        if each["name"] == container:
             ended: Body | None = (each.get("state") or {}).get("terminated")
             return ended
     return None

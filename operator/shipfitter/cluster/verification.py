@@ -17,7 +17,7 @@ from shipfitter.api.model_deployment_status import VerifyStatus
 from shipfitter.cluster.backoff import Backoff
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.failures import ApiError
-from shipfitter.cluster.inspection_state import OwnJob, waiting_for
+from shipfitter.cluster.inspection_state import OwnJob, ended_state, waiting_for
 from shipfitter.cluster.kinds import JOB, OWNER_LABEL, POD
 from shipfitter.cluster.queue import Key
 from shipfitter.render.verify_job import (
@@ -141,7 +141,7 @@ def load_test(job: Body, pods: Sequence[Body], *, ours: bool = True) -> LoadTest
 def _outcome(job: Body, pods: Sequence[Body]) -> tuple[Mapping[str, Any], str, bool]:
     """Figures, or why there are none; and whether it still runs."""
     for pod in pods:
-        ended = _ended(pod)
+        ended = ended_state(pod, CONTAINER)
         if ended is not None:
             return *_last_words(ended), False
     for condition in (job.get("status") or {}).get("conditions") or ():
@@ -152,15 +152,6 @@ def _outcome(job: Body, pods: Sequence[Body]) -> tuple[Mapping[str, Any], str, b
                 return {}, f"Job {name} did not end within {seconds} s: {why}", False
             return {}, f"Job {name} lost its pod before it had an answer", False
     return {}, "", True
-
-
-def _ended(pod: Body) -> Body | None:
-    """How our container ended; others may have been added to the pod, and may never end."""
-    for each in (pod.get("status") or {}).get("containerStatuses") or ():
-        if each["name"] == CONTAINER:
-            ended: Body | None = (each.get("state") or {}).get("terminated")
-            return ended
-    return None
 
 
 def _last_words(ended: Body) -> tuple[Mapping[str, Any], str]:

@@ -11,7 +11,11 @@ from shipfitter.api.model_deployment import ModelDeployment
 from shipfitter.api.model_source import claim_and_path
 from shipfitter.render.args import MODEL_MOUNT, model_argument
 from shipfitter.render.labels import MODEL_DEPLOYMENT_LABEL, owned_metadata
-from shipfitter.render.placement import GPU_TAINT_KEYS
+from shipfitter.render.restricted_pod import (
+    MESSAGE_FILE,
+    gpu_node_tolerations,
+    restricted_pod,
+)
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 COMPONENT = "inspection"
@@ -21,7 +25,6 @@ READ_SECONDS = 240  # a checkpoint of 163 files takes seconds from a hub, minute
 DEADLINE_SECONDS = 600  # with a node to be added and an image to be pulled
 # A Job that failed stays for a look at its log, and tells a restarted operator what it found.
 KEPT_SECONDS = 3600
-_MESSAGE_FILE = "/dev/termination-log"
 _HASH_LENGTH = 8
 # Variables of the engine that say how to reach a hub; the Job reaches the same one.
 _HUB_VARIABLES = ("HF_ENDPOINT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -79,7 +82,7 @@ def _pod(
         "inspect",
         uri,
         f"--timeout-seconds={READ_SECONDS}",
-        f"--message-file={_MESSAGE_FILE}",
+        f"--message-file={MESSAGE_FILE}",
     ]
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}]
     mounts: list[dict[str, Any]] = [{"name": "tmp", "mountPath": "/tmp"}]
@@ -101,53 +104,21 @@ def _pod(
             # Optional: without it the pod would wait unstarted, and could not say what is missing.
             reference = {"name": token.name, "key": token.key, "optional": True}
             variables.append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
-    fields: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 5,
-        # No user id: the image has one, and OpenShift gives its own.
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": CONTAINER,
-                "image": image,
-                "imagePullPolicy": "IfNotPresent",
-                "args": args,
-                "env": variables,
-                "resources": _RESOURCES,
-                "volumeMounts": mounts,
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "terminationMessagePath": _MESSAGE_FILE,
-                "terminationMessagePolicy": "FallbackToLogsOnError",
-            }
-        ],
-        "volumes": volumes,
+    container = {
+        "name": CONTAINER,
+        "image": image,
+        "args": args,
+        "env": variables,
+        "resources": _RESOURCES,
+        "volumeMounts": mounts,
     }
+    # No user id: the image has one, and OpenShift gives its own.
+    fields = restricted_pod(resource, container, volumes, context={})
     if place is not None:
         # A volume may live on one GPU node alone. For a hub any node will do, and a GPU node must
         # not be added for a Job.
-        fields["tolerations"] = _tolerations(resource)
-    if spec.service_account_name:
-        fields["serviceAccountName"] = spec.service_account_name
-    if spec.image_pull_secrets:
-        fields["imagePullSecrets"] = [{"name": each.name} for each in spec.image_pull_secrets]
+        fields["tolerations"] = gpu_node_tolerations(resource)
     return fields
-
-
-def _tolerations(resource: ModelDeployment) -> list[dict[str, Any]]:
-    """Taints of GPU nodes, then what the user bears."""
-    return [
-        *({"key": key, "operator": "Exists"} for key in GPU_TAINT_KEYS),
-        *(
-            toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for toleration in resource.spec.placement.tolerations
-        ),
-    ]
 
 
 def _hub_variables(resource: ModelDeployment, hub_endpoint: str) -> list[dict[str, Any]]:

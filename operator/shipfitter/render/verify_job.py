@@ -20,7 +20,11 @@ from shipfitter.render.load_command import (
     load_variables,
 )
 from shipfitter.render.load_size import Load
-from shipfitter.render.placement import GPU_TAINT_KEYS
+from shipfitter.render.restricted_pod import (
+    MESSAGE_FILE,
+    gpu_node_tolerations,
+    restricted_pod,
+)
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 COMPONENT = "verification"
@@ -36,7 +40,6 @@ BENCH_FROM = EngineVersion(0, 11, 1)
 
 DEADLINE_SECONDS = LOAD_SECONDS + 900  # with an image of 10 GB to be pulled first
 KEPT_SECONDS = 3600
-_MESSAGE_FILE = "/dev/termination-log"
 _USER = 65532
 _NAME_HASH_LENGTH = 8
 # The client alone takes 1 GB (vLLM 0.32, measured); quotas want limits to be named.
@@ -79,7 +82,7 @@ def verify_job(
         host=host,
         addresses=addresses,
         model_uri=model_uri,
-        message_file=_MESSAGE_FILE,
+        message_file=MESSAGE_FILE,
     )
     direct = [host, *addresses[:MOST_ENGINES_ASKED]]
     variables = load_variables(resource, model_uri, hub_endpoint=hub_endpoint, direct=direct)
@@ -117,7 +120,6 @@ def _pod(
     image: str,
     model_uri: str,
 ) -> dict[str, Any]:
-    spec = resource.spec
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {"sizeLimit": "2Gi"}}]
     mounts: list[dict[str, Any]] = [{"name": "tmp", "mountPath": "/tmp"}]
     place = claim_and_path(model_uri)
@@ -132,55 +134,25 @@ def _pod(
             "topologyKey": "kubernetes.io/hostname",
         },
     }
-    fields: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 5,
-        "securityContext": _identity(resource),
+    container = {
+        "name": CONTAINER,
+        "image": image,
+        "command": command,
+        "env": variables,
+        "resources": _RESOURCES,
+        "volumeMounts": mounts,
+    }
+    return {
+        **restricted_pod(resource, container, volumes, context=_identity(resource)),
         # Beside an engine the image is there already, and a volume of one node can be mounted.
         "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near]}},
-        "tolerations": [
-            *({"key": key, "operator": "Exists"} for key in GPU_TAINT_KEYS),
-            *(
-                each.model_dump(mode="json", by_alias=True, exclude_none=True)
-                for each in spec.placement.tolerations
-            ),
-        ],
-        "containers": [
-            {
-                "name": CONTAINER,
-                "image": image,
-                "imagePullPolicy": "IfNotPresent",
-                "command": command,
-                "env": variables,
-                "resources": _RESOURCES,
-                "volumeMounts": mounts,
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "terminationMessagePath": _MESSAGE_FILE,
-                "terminationMessagePolicy": "FallbackToLogsOnError",
-            }
-        ],
-        "volumes": volumes,
+        "tolerations": gpu_node_tolerations(resource),
     }
-    if spec.service_account_name:
-        fields["serviceAccountName"] = spec.service_account_name
-    if spec.image_pull_secrets:
-        fields["imagePullSecrets"] = [{"name": each.name} for each in spec.image_pull_secrets]
-    return fields
 
 
 def _identity(resource: ModelDeployment) -> dict[str, Any]:
     """Not root, which engine images are by default; a user the template names goes before ours."""
-    context: dict[str, Any] = {
-        "runAsNonRoot": True,
-        "runAsUser": _USER,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    context: dict[str, Any] = {"runAsUser": _USER}
     own = ((resource.spec.template.get("spec") or {}).get("securityContext")) or {}
     for name in ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"):
         if own.get(name):

@@ -1,15 +1,13 @@
 """Builds the control plane's programs once, from their Go modules, into a cache of their own."""
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from .found import find_tools
+from .once import only_one
 from .processes import end_group, start
 from .progress import Progress
 from .toolchain import find_go
@@ -74,7 +72,8 @@ def build(wanted: list[Tool]) -> None:
     progress = Progress(
         expected_seconds={tool.name: expected_seconds(tool) for tool in _missing(wanted)}
     )
-    with _only_one(progress):
+    waiting = "another build is at work: waiting for it"
+    with only_one(cache_folder() / "build.lock", progress.say, waiting):
         missing = _missing(wanted)  # another build may have made them meanwhile
         if missing:
             go = find_go()
@@ -137,14 +136,3 @@ def _build_one(go: Path, tool: Tool, progress: Progress) -> None:
         )
     draft.replace(target)
     log.unlink()
-
-
-@contextlib.contextmanager
-def _only_one(progress: Progress) -> Iterator[None]:
-    with (cache_folder() / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress.say("another build is at work: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,16 +1,17 @@
-"""The real API server takes the load test's Job, and its pod where pods are restricted."""
+"""The real API server takes the Jobs that we make, and their pods where pods are restricted."""
 
 import copy
 
 import pytest
 
 from shipfitter.api.model_deployment import ModelDeployment
+from shipfitter.render.inspection_job import inspection_job
 from shipfitter.render.load_size import Load
 from shipfitter.render.verify_job import verify_job
 from unit.api.mistakes import changed, minimal
 
 pytestmark = pytest.mark.plane
-NAMESPACE = "restricted-too"
+NAMESPACE = "restricted"
 STRICT = "fieldManager=shipfitter&fieldValidation=Strict"
 EVERYTHING = {
     "metadata.namespace": NAMESPACE,
@@ -34,18 +35,27 @@ def namespace(installed_plane):
     return NAMESPACE
 
 
-@pytest.mark.parametrize("uri", ["hf://org/model", "pvc://shelf/llama/8b"])
-def test_the_job_and_its_pod_are_taken_as_they_are_rendered(installed_plane, namespace, uri):
-    resource = ModelDeployment.parse(changed(minimal(), EVERYTHING), unknown="forbid")
-    job = verify_job(
+def inspection(resource, uri):
+    return inspection_job(resource, uri, "main", image="shipfitter:1", hub_endpoint="http://hub")
+
+
+def verification(resource, uri):
+    return verify_job(
         resource,
         Load(at_once=8, input_tokens=350, output_tokens=100),
         "0123456789abcdef",
         image="vllm/vllm-openai:v0.33.0",
         model_uri=uri,
         addresses=("10.0.0.1",),
-        restarts={},
+        restarts={"pod-1": 2},
     )
+
+
+@pytest.mark.parametrize("uri", ["hf://org/model", "pvc://shelf/llama/8b"])
+@pytest.mark.parametrize("made", [inspection, verification])
+def test_the_job_and_its_pod_are_taken_as_they_are_rendered(installed_plane, namespace, made, uri):
+    resource = ModelDeployment.parse(changed(minimal(), EVERYTHING), unknown="forbid")
+    job = made(resource, uri)
     base = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
     taken = installed_plane.admin.request(
         "PATCH",
@@ -53,13 +63,16 @@ def test_the_job_and_its_pod_are_taken_as_they_are_rendered(installed_plane, nam
         job,
         content_type="application/apply-patch+yaml",
     )
-    container = taken["spec"]["template"]["spec"]["containers"][0]
-    assert container["command"] == job["spec"]["template"]["spec"]["containers"][0]["command"]
-    assert "nvidia.com/gpu" not in container["resources"]["limits"]
+    (container,), (wanted,) = (
+        each["spec"]["template"]["spec"]["containers"] for each in (taken, job)
+    )
+    for field in ("image", "command", "args"):
+        assert container.get(field) == wanted.get(field)
+    assert set(container["resources"]["limits"]) == {"cpu", "memory"}, "no GPU"
     pod = {"apiVersion": "v1", "kind": "Pod", **copy.deepcopy(job["spec"]["template"])}
-    pod["metadata"]["name"] = "load"
+    pod["metadata"]["name"] = "made-by-a-job"
     path = f"/api/v1/namespaces/{namespace}/pods?{STRICT}&dryRun=All"
-    made = installed_plane.request("POST", path, pod)
-    assert [each["name"] for each in made["spec"]["volumes"]] == [
+    accepted = installed_plane.request("POST", path, pod)
+    assert [each["name"] for each in accepted["spec"]["volumes"]] == [
         each["name"] for each in pod["spec"]["volumes"]
     ], "no token of the API's is mounted"
