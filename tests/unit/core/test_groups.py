@@ -142,3 +142,36 @@ def test_data_parallel_ranks_take_their_gpus():
     sizing = planned.variants[0].sizing
     assert (sizing.gpus_per_replica, sizing.settings.layout.tensor_parallel_size) == (2, 1)
     assert sizing.max_model_len == 131_072
+
+
+DEEPSEEK = "deepseek-ai/DeepSeek-V3"
+H200 = pool("H200", 8)
+
+
+def test_ranks_of_data_parallelism_hold_the_cache_that_tensor_parallel_ranks_repeat():
+    copies = with_layout(wish(DEEPSEEK), data_parallel_size=8, enable_expert_parallel=True)
+    shared, apart = solve(wish(DEEPSEEK), (H200,)), solve(copies, (H200,))
+    assert isinstance(shared, Plan)
+    assert isinstance(apart, Plan)
+    one, eight = shared.variants[0].sizing, apart.variants[0].sizing
+    assert one.gpus_per_replica == eight.gpus_per_replica == 8
+    assert eight.budget.weights_bytes > one.budget.weights_bytes, "attention is whole on each"
+    assert 8 * eight.kv_cache_tokens > 4 * one.kv_cache_tokens
+
+
+PINNED = {  # layout, pool, words of the refusal
+    "more ranks than a node has GPUs": (
+        {"data_parallel_size": 8}, pool("L40S", 4), "NVIDIA-L40S has 4 GPUs per node",
+    ),
+    "experts of a model that has none": (
+        {"enable_expert_parallel": True}, pool("L40S", 4), "needs experts",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PINNED)
+def test_a_pinned_layout_that_cannot_start_is_refused_in_words(case):
+    layout, offered, words = PINNED[case]
+    refused = solve(with_layout(wish(LLAMA_8B), **layout), (offered,))
+    assert isinstance(refused, NoFit)
+    assert words in str(refused)
