@@ -50,6 +50,10 @@ accuracy: $(VENV)/.dev  ## Predictions against observed runs: print and write do
 oracle: $(VENV)/.dev  ## Ask releases of vLLM's own planner anew (3 GB to download; not part of CI).
 	@cd tests && $(RUN)/python -m oracle.generate $(RELEASES)
 
+.PHONY: oracle-activation
+oracle-activation: $(VENV)/.dev  ## Ask the newest vLLM for activation peaks that its file lacks.
+	@cd tests && $(RUN)/python -m oracle.generate activation
+
 .PHONY: bench
 bench: $(VENV)/.dev  ## Speed and size, as ratios in one run; not pass or fail.
 	@$(MAKE) -s bin >/dev/null

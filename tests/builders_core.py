@@ -83,6 +83,19 @@ def llama_8b() -> ModelFacts:
     )
 
 
+def qwen25_7b(**more):
+    """Qwen/Qwen2.5-7B-Instruct."""
+    layer = attention(heads=28, kv_heads=4, head_dim=128, intermediate_size=18944)
+    return model(
+        [layer] * 28,
+        architecture="Qwen2ForCausalLM",
+        hidden_size=3584,
+        intermediate_size=18944,
+        vocab_size=152064,
+        **more,
+    )
+
+
 def qwen3_32b() -> ModelFacts:
     """Qwen/Qwen3-32B."""
     layer = attention(heads=64, kv_heads=8, head_dim=128, intermediate_size=25600)

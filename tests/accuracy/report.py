@@ -12,6 +12,7 @@ from accuracy.figures import (
     verdict_table,
 )
 from accuracy.observations import Observation, gpu_of, model_of, observations
+from accuracy.peaks import peak_sections
 from accuracy.scoring import Interval, Scores, scores
 from shipfitter.core.overhead import UNIFIED
 from shipfitter.core.verdict import Verdict
@@ -49,6 +50,7 @@ def page() -> str:
         ),
         *_quantities(found),
         *_verdicts(found),
+        *peak_sections(found),
         *_groups(found),
         *_left_out(found),
     ]

@@ -12,10 +12,12 @@ from accuracy.observations import (
     observations,
     settings_of,
 )
+from shipfitter.core.activation import activation
 from shipfitter.core.cache_layout import CacheLayout, cache_layout
 from shipfitter.core.engines import EngineSettings, Gpu, resolve
 from shipfitter.core.kvcache import plan_cache
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.overhead import overhead_parts
 from shipfitter.core.verdict import Assessment, assess
 from shipfitter.errors import InvalidSpecError, UnknownArchitectureError, UnknownEngineError
 from shipfitter.units import GIB
@@ -205,13 +207,26 @@ def _score_memory(row: Observation, answer: Assessment, found: Scores) -> None:
             )
         )
     if "peak_gib" in seen:
-        found.peak.append(Error(row=row, got=_logged_peak(answer) / GIB, want=seen["peak_gib"]))
+        found.peak.append(
+            Error(row=row, got=_logged_peak(row, answer) / GIB, want=seen["peak_gib"])
+        )
 
 
-def _logged_peak(answer: Assessment) -> int:
-    """The peak as the release prints it: from 0.27 on, and in 0.18, with the graph estimate."""
+def _logged_peak(row: Observation, answer: Assessment) -> int:
+    """The peak as the release prints it.
+
+    Up to 0.26 torch's own: with what stays allocated, workspaces and scratches. From 0.27 on what
+    is transient alone. From 0.27 on, and in 0.18, with the graph estimate.
+    """
     tight, version = answer.tightest, answer.settings.version
-    with_graphs = answer.settings.rules.charges_what_is_consumed or (
-        (version.major, version.minor) == (0, 18)
-    )
-    return tight.activation_bytes + (tight.cuda_graph_bytes if with_graphs else 0)
+    consumed = answer.settings.rules.charges_what_is_consumed
+    with_graphs = consumed or (version.major, version.minor) == (0, 18)
+    graphs = tight.cuda_graph_bytes if with_graphs else 0
+    return tight.activation_bytes + graphs + (0 if consumed else _kept_in_torch(row, answer))
+
+
+def _kept_in_torch(row: Observation, answer: Assessment) -> int:
+    model, settings, gpu = model_of(row), answer.settings, gpu_of(row)
+    assert gpu is not None
+    parts = overhead_parts(model, settings, gpu, activation(model, settings, gpu))
+    return sum(part.point for part in parts[:-1])  # the last is outside torch

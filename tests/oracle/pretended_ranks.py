@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 
-class _Group:
+class Group:
     """Stands in for the engine's group coordinator."""
 
     def __init__(self, name: str, ranks: list[int], rank: int, device: Any) -> None:
@@ -34,7 +34,7 @@ class _Group:
 class _Handle:
     """What torch would call a process group."""
 
-    def __init__(self, group: _Group) -> None:
+    def __init__(self, group: Group) -> None:
         self._group, self.group_name = group, group.unique_name
 
     def size(self) -> int:
@@ -61,7 +61,7 @@ def pretend_ranks(tensor_parallel: int, pipeline_parallel: int, stage: int) -> i
         "_DCP": [me],
     }  # fmt: skip
     for name, ranks in members.items():
-        setattr(state, name, _Group(name.strip("_").lower(), ranks, me, device))
+        setattr(state, name, Group(name.strip("_").lower(), ranks, me, device))
     state._ENGRAM_DP, state._NODE_COUNT = None, 1
     state.in_the_same_node_as = lambda group, source_rank=0: [True] * group.size()
     distributed.get_rank = lambda group=None: group.rank() if isinstance(group, _Handle) else me

@@ -6,14 +6,14 @@ Source: vLLM vllm/v1/worker/gpu_model_runner.py profile_run.
 from dataclasses import dataclass
 
 from shipfitter.core.cache_dtype import model_dtype_bytes
+from shipfitter.core.compile_block import compile_block
 from shipfitter.core.encoder import encoder_peak
 from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.estimate import Estimate, largest_of, together
 from shipfitter.core.forward import ForwardShape, forward_shape, latent_rows
 from shipfitter.core.identity import SameModel
 from shipfitter.core.model import ModelFacts
-from shipfitter.core.rules import CompileBlock
-from shipfitter.core.sampler import other_sampler_bytes, sampler_bytes, vocabulary_entries
+from shipfitter.core.sampler import other_sampler_bytes, sampler_bytes
 
 _NOTHING = Estimate(low=0, point=0, high=0)
 
@@ -52,7 +52,7 @@ def activation(
     last_stage: bool = True,
 ) -> Activation:
     """The activation peak of one rank; settings must be resolved."""
-    shape = forward_shape(SameModel(model), settings.layout)
+    shape = forward_shape(SameModel(model), settings.layout, settings.enforce_eager)
     encoder = encoder_peak(model, settings)
     kept = encoder.kept if first_stage else _NOTHING
     tokens = settings.max_num_batched_tokens or 0
@@ -70,7 +70,7 @@ def activation(
         sampler_bytes=together(sampled, kept) if last_stage else _NOTHING,
         other_sampler_bytes=together(other, kept) if other and last_stage else None,
         compile_bytes=(
-            _compile_block(model, settings, tokens, workspace_bytes) if first_stage else _NOTHING
+            compile_block(model, settings, tokens, workspace_bytes) if first_stage else _NOTHING
         ),
         encoder_bytes=encoder.peak if first_stage else _NOTHING,
         workspace_bytes=workspace_bytes,
@@ -113,36 +113,3 @@ def _forward(
     legacy_items = settings.rules.legacy_engine and model.is_multimodal
     high = LEGACY_ITEMS_PERCENT if legacy_items else 120
     return Estimate.around(point, low_percent=80, high_percent=high)
-
-
-def _compile_block(
-    model: ModelFacts, settings: EngineSettings, tokens: int, workspace_bytes: int
-) -> Estimate:
-    """What Inductor holds while it runs its kernels once on example tensors of full size.
-
-    One kernel has the whole embedding table as argument: embedding and first norm in one. Not
-    under tensor parallelism (the embedding is an operator of its own), nor where embeddings are
-    fed from outside (multimodal). The experts' workspace is not there yet.
-
-    Source: vLLM 0.32, torch/_inductor standalone_compile, run on meta tensors; four logs.
-    """
-    rules = settings.rules
-    fed_with_embeddings = model.is_multimodal and not settings.language_model_only
-    if (
-        settings.compile_cache_warm
-        or settings.enforce_eager
-        or settings.layout.tensor_parallel_size > 1
-        or fed_with_embeddings
-        or rules.compile_block is CompileBlock.ABSENT
-    ):
-        return _NOTHING
-    row_bytes = model.hidden_size * model_dtype_bytes(model)
-    quantised_blocks = model.quantization is not None and model.quantization.weight_block
-    outputs = 1 if quantised_blocks else 2
-    point = vocabulary_entries(model) * row_bytes + outputs * tokens * row_bytes - workspace_bytes
-    if point <= 0:
-        return _NOTHING
-    if model.is_multimodal:  # told to leave its towers: one log is without the table, one with it
-        return Estimate(low=0, point=0, high=point)
-    certain = rules.compile_block is CompileBlock.RUNS
-    return Estimate.around(point, low_percent=90 if certain else 0, high_percent=108)

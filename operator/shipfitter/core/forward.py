@@ -12,6 +12,11 @@ from functools import lru_cache
 from math import isqrt
 
 from shipfitter.core.cache_dtype import model_dtype_bytes
+from shipfitter.core.forward_eager import (
+    eager_attention_elements,
+    eager_dense_elements,
+    eager_recurrent_elements,
+)
 from shipfitter.core.identity import SameModel
 from shipfitter.core.model import LayerFacts, LayerKind, MlaFacts, ModelFacts, MoeFacts
 from shipfitter.core.weights import ParallelLayout
@@ -41,7 +46,7 @@ class ForwardShape:
 
 
 @lru_cache(maxsize=1024)
-def forward_shape(same: SameModel, layout: ParallelLayout) -> ForwardShape:
+def forward_shape(same: SameModel, layout: ParallelLayout, eager: bool = False) -> ForwardShape:
     """The forward pass of a model under a layout; the heaviest kind of layer decides."""
     model = same.facts
     tensor_parallel_size = layout.tensor_parallel_size
@@ -52,12 +57,15 @@ def forward_shape(same: SameModel, layout: ParallelLayout) -> ForwardShape:
         for layer in model.layers
     }
     per_token = max(
-        _layer_bytes(layer, model, layout, kept, dtype_bytes) for layer in kinds.values()
+        _eager_bytes(layer, model, layout, dtype_bytes)
+        if eager
+        else _layer_bytes(layer, model, layout, kept, dtype_bytes)
+        for layer in kinds.values()
     )
     workspace = _experts_workspace(model, model.moe, layout) * dtype_bytes if model.moe else 0
     latent, scratch = (0, 0)
     if model.mla is not None:
-        latent, scratch = _latent_elements(model, model.mla, tensor_parallel_size)
+        latent, scratch = _latent_elements(model, model.mla, tensor_parallel_size, eager)
     return ForwardShape(
         bytes_per_token=per_token,
         workspace_bytes_per_token=workspace,
@@ -100,8 +108,8 @@ def _layer_bytes(
         attended += kept.projected + kept.output
     if layer.mlp != "moe" or model.moe is None:
         inner = ceil_div(layer.intermediate_size, layout.tensor_parallel_size)
-        return dtype_bytes * (3 * inner + 2 * hidden + attended)
-    shared = 2 * hidden if model.moe.shared_expert_intermediate_size else 0
+        return dtype_bytes * (max(3 * inner + 2 * hidden, _summed(hidden, layout)) + attended)
+    shared = _shared_rows(model, model.moe) * hidden
     if layer.kind is LayerKind.STATE:
         attended = kept.projected + _widest_attention(model, layout.tensor_parallel_size)
     # DeepSeek-V4 carries several residual streams; two of the hidden rows are of them all.
@@ -109,7 +117,43 @@ def _layer_bytes(
     routed = dtype_bytes * (5 * hidden + shared + attended + streams)
     if layout.tensor_parallel_size > 1:
         routed += _quantised_input_bytes(model, model.moe, layout)
-    return max(routed, dtype_bytes * _rotary_elements(layer, model, layout.tensor_parallel_size))
+    beside = dtype_bytes * (_shared_expert_elements(model, model.moe, layout) + attended)
+    rotary = dtype_bytes * _rotary_elements(layer, model, layout.tensor_parallel_size)
+    return max(routed, beside, rotary)
+
+
+def _shared_rows(model: ModelFacts, moe: MoeFacts) -> int:
+    """The shared expert's output and its sum with the others'; Llama 4 keeps the first alone."""
+    if not moe.shared_expert_intermediate_size:
+        return 0
+    return 1 if model.architecture.startswith("Llama4") else 2
+
+
+def _shared_expert_elements(model: ModelFacts, moe: MoeFacts, layout: ParallelLayout) -> int:
+    """A wide shared expert: gate, up, their product, four hidden rows and the router's scores."""
+    inner = ceil_div(moe.shared_expert_intermediate_size, layout.tensor_parallel_size)
+    return 3 * inner + 4 * model.hidden_size + moe.num_experts if inner else 0
+
+
+def _summed(hidden: int, layout: ParallelLayout) -> int:
+    """Sums over the ranks are kept until the next norm adds them up: three of them, and two more.
+
+    They outweigh a narrow MLP, and one of many ranks.
+    """
+    return 5 * hidden if layout.tensor_parallel_size > 1 else 0
+
+
+def _eager_bytes(
+    layer: LayerFacts, model: ModelFacts, layout: ParallelLayout, dtype_bytes: int
+) -> int:
+    ranks = layout.tensor_parallel_size
+    attention = max(
+        eager_attention_elements(model, layer, ranks), eager_recurrent_elements(model, layer, ranks)
+    )
+    if layer.mlp != "moe" or model.moe is None:
+        inner = ceil_div(layer.intermediate_size, ranks)
+        return dtype_bytes * max(attention, eager_dense_elements(model, inner, ranks))
+    return dtype_bytes * attention
 
 
 def _attention_output(layer: LayerFacts, tensor_parallel_size: int) -> int:
@@ -166,7 +210,7 @@ def _experts_workspace(model: ModelFacts, moe: MoeFacts, layout: ParallelLayout)
 
 
 def _latent_elements(
-    model: ModelFacts, mla: MlaFacts, tensor_parallel_size: int
+    model: ModelFacts, mla: MlaFacts, tensor_parallel_size: int, eager: bool
 ) -> tuple[int, int]:
     """Latent attention: elements per token, and per row of the scratch made for the profile run.
 
@@ -175,7 +219,10 @@ def _latent_elements(
     """
     heads = ceil_div(model.num_attention_heads, tensor_parallel_size)
     queries = heads * (mla.qk_nope_head_dim + mla.qk_rope_head_dim)
-    per_token = model.hidden_size + queries + heads * mla.v_head_dim + mla.kv_lora_rank
+    latent = mla.kv_lora_rank + mla.qk_rope_head_dim
+    per_token = model.hidden_size + queries + heads * mla.v_head_dim + latent
+    if eager:  # the residual, and the latent before its norm
+        per_token += model.hidden_size + latent
     return per_token, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
 
 

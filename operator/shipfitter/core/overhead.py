@@ -5,6 +5,7 @@ from shipfitter.core.cache_dtype import model_dtype_bytes
 from shipfitter.core.engines import EngineSettings, Gpu
 from shipfitter.core.estimate import Estimate, together
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.processors import processors_of
 from shipfitter.core.sampler import penalty_state_bytes, sampler_scratch_bytes
 from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
@@ -69,7 +70,7 @@ def overhead_parts(
     model: ModelFacts, settings: EngineSettings, gpu: Gpu, peak: Activation
 ) -> tuple[Estimate, ...]:
     """Persistent bytes of one rank beyond weights, each with its interval."""
-    scratch = sampler_scratch_bytes(model, settings)
+    scratch = sampler_scratch_bytes(model, settings, processors_of(gpu))
     workspace = Estimate.around(
         peak.workspace_bytes, low_percent=WORKSPACE_LOW_PERCENT, high_percent=100
     )

@@ -3,8 +3,9 @@
 from shipfitter.core.engines import EngineSettings
 from shipfitter.core.estimate import Estimate
 from shipfitter.core.model import ModelFacts
+from shipfitter.core.processors import ASSUMED_COUNT
 from shipfitter.core.versions import EngineVersion
-from shipfitter.units import round_up
+from shipfitter.units import ceil_div, round_up
 
 # Bytes per sequence and vocabulary entry.
 # Sorted: logits, fp32 copy, sorted values, int64 order (18), and torch's segmented sort (20.5).
@@ -15,16 +16,15 @@ _SORTED_LOW_PERCENT = 88
 # Unsorted: logits 2, fp32 4, softmax 4, exponential noise 4; FlashInfer's sampler the same sum.
 # Source: vLLM 0.17 on, Triton top-k/top-p; 62 starts of 0.19.
 UNSORTED = 14
-# V2: logits in the model's dtype and a Gumbel kernel that needs next to nothing more; under tensor
-# parallelism the local part, the gathered one and its reordered copy.
-# Source: vLLM 0.32 vllm/v1/worker/gpu/sample.
+# V2: logits in the model's dtype, where they are capped twice (the quotient beside the logits);
+# under tensor parallelism the local part, the gathered one and its reordered copy. The Gumbel
+# kernel keeps an index and a value for each 1,024 entries.
+# Source: vLLM 0.32 vllm/v1/worker/gpu/sample, vllm/model_executor/layers/logits_processor.py.
 V2 = 2
-V2_GATHERED = 4
+_GUMBEL_BLOCK, _GUMBEL_BLOCK_BYTES = 1024, 12
 # Source: vLLM 0.33 profiles a pass in fp32 as well; not confirmed by a log.
 V2_FP32 = (6, 8, 10)
 
-# Rows of Triton's top-k/top-p scratch: one per streaming multiprocessor. Assumed: Hopper's count.
-SCRATCH_ROWS = 132
 _PADDED_TO = 64
 
 
@@ -56,11 +56,21 @@ def sampler_bytes(model: ModelFacts, settings: EngineSettings, dtype_bytes: int)
             held + logits * SORTED_TENTHS // 10, low_percent=_SORTED_LOW_PERCENT, high_percent=105
         )
     held += sequences * hidden
-    gathered = 0 if ranks == 1 else logits * 2 + logits * 2 // ranks
     if rules.samples_in_fp32_on_v2:
+        gathered = 0 if ranks == 1 else logits * 2 + logits * 2 // ranks
         low, point, high = (held + gathered + logits * each for each in V2_FP32)
         return Estimate(low=low, point=point, high=high)
-    return _with(held, logits * V2 + gathered)
+    return _with(held, _sampled_on_v2(model, sequences, ranks))
+
+
+def _sampled_on_v2(model: ModelFacts, sequences: int, ranks: int) -> int:
+    """The most of computing the logits and of choosing from them."""
+    entries = vocabulary_entries(model)
+    logits = sequences * entries * V2
+    chosen = logits + sequences * ceil_div(entries, _GUMBEL_BLOCK) * _GUMBEL_BLOCK_BYTES
+    capped = 2 * logits if model.extra.get("caps_logits") else 0
+    gathered = 0 if ranks == 1 else 2 * logits + logits // ranks
+    return max(chosen, capped, gathered)
 
 
 # FlashInfer's sampler was taken where the package was there, as in the images, until it became
@@ -95,11 +105,17 @@ def _with(held: int, sampled: int) -> Estimate:
     return Estimate.around(held + sampled, low_percent=95, high_percent=105)
 
 
-def sampler_scratch_bytes(model: ModelFacts, settings: EngineSettings) -> int:
-    """Scratch of V1's top-k/top-p kernel; stays allocated."""
+def sampler_scratch_bytes(
+    model: ModelFacts, settings: EngineSettings, processors: int = ASSUMED_COUNT
+) -> int:
+    """Scratch of V1's top-k/top-p kernel, a row for each processor; stays allocated.
+
+    Source: vLLM vllm/v1/sample/ops/topk_topp_triton.py.
+    """
     if settings.model_runner == "V2" or not settings.rules.keeps_sampler_scratch:
         return 0
-    rows = min(SCRATCH_ROWS, 1 << (profiled_sequences(settings) - 1).bit_length())
+    programs = min(processors, profiled_sequences(settings))
+    rows = min(processors, 1 << (programs - 1).bit_length())
     return 4 * rows * vocabulary_entries(model)
 
 

@@ -12,6 +12,7 @@ from shipfitter.core.identity import SameModel
 from shipfitter.core.loading import quantised_peak_bytes
 from shipfitter.core.model import ModelFacts
 from shipfitter.core.overhead import overhead_parts
+from shipfitter.core.processors import processors_of
 from shipfitter.core.sampler import vocabulary_entries
 from shipfitter.core.traits import traits_of
 from shipfitter.core.versions import EngineVersion
@@ -56,6 +57,7 @@ class _Question:
             stage,
             gpu.compute_capability,
             gpu.product.startswith("AMD"),
+            processors_of(gpu),
             settings.max_num_seqs,
             settings.max_num_batched_tokens,
             settings.max_model_len if _depends_on_length(model) else None,

@@ -5,101 +5,21 @@ from dataclasses import replace
 import pytest
 
 from builders_core import (
-    attention,
     card,
-    deepseek_v3,
     gemma3_27b,
     gpt_oss_20b,
     llama_8b,
-    model,
     qwen3_32b,
     qwen3_next,
+    qwen25_7b,
     qwen36_27b,
     resolved,
 )
 from shipfitter.core.activation import activation
-from shipfitter.core.forward import forward_shape
-from shipfitter.core.identity import SameModel
-from shipfitter.core.model import MoeFacts, Quantization
+from shipfitter.core.engines import Gpu
+from shipfitter.core.processors import processors_of
 from shipfitter.core.sampler import penalty_state_bytes, sampler_scratch_bytes
-from shipfitter.core.weights import ParallelLayout
 from shipfitter.units import GIB, MIB
-
-
-def qwen25_7b(**more):
-    """Qwen/Qwen2.5-7B-Instruct."""
-    layer = attention(heads=28, kv_heads=4, head_dim=128, intermediate_size=18944)
-    return model(
-        [layer] * 28,
-        architecture="Qwen2ForCausalLM",
-        hidden_size=3584,
-        intermediate_size=18944,
-        vocab_size=152064,
-        **more,
-    )
-
-
-def qwen3_30b():
-    """Qwen/Qwen3-30B-A3B."""
-    return model(
-        [attention(heads=32, kv_heads=4, head_dim=128, mlp="moe")] * 48,
-        architecture="Qwen3MoeForCausalLM",
-        hidden_size=2048,
-        intermediate_size=6144,
-        vocab_size=151936,
-        moe=MoeFacts(num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768),
-    )
-
-
-def qwen3_235b_fp8():
-    """Qwen/Qwen3-235B-A22B-FP8."""
-    return model(
-        [attention(heads=64, kv_heads=4, head_dim=128, mlp="moe")] * 94,
-        architecture="Qwen3MoeForCausalLM",
-        hidden_size=4096,
-        intermediate_size=12288,
-        vocab_size=151936,
-        moe=MoeFacts(num_experts=128, num_experts_per_tok=8, moe_intermediate_size=1536),
-        quantization=Quantization(method="fp8", weight_bits=8, weight_block=(128, 128)),
-    )
-
-
-def layout(tensor_parallel_size=1, **more):
-    return ParallelLayout(tensor_parallel_size=tensor_parallel_size, **more)
-
-
-@pytest.mark.parametrize(
-    ("facts", "shape", "want", "want_workspace"),
-    [
-        pytest.param(llama_8b(), layout(), 110_592, 0, id="dense on one GPU"),
-        pytest.param(llama_8b(), layout(2), 63_488, 0, id="dense on two"),
-        pytest.param(qwen25_7b(), layout(), 135_168, 0, id="dense with a wide MLP"),
-        pytest.param(qwen3_32b(), layout(2), 105_472, 0, id="dense 32B on two"),
-        pytest.param(gemma3_27b(), layout(), 158_720, 0, id="window layers weigh the same"),
-        pytest.param(qwen36_27b(), layout(), 169_984, 0, id="dense after a gated delta net"),
-        pytest.param(qwen3_30b(), layout(), 44_032, 65_536, id="experts on one GPU: rotary"),
-        pytest.param(gpt_oss_20b(), layout(), 47_360, 71_680, id="MXFP4 experts are padded"),
-        pytest.param(
-            qwen3_235b_fp8(),
-            layout(4, enable_expert_parallel=True),
-            61_952,
-            131_072,
-            id="whole experts on four, fp8 inputs beside them",
-        ),
-        pytest.param(deepseek_v3(), layout(8), 113_952, 229_376, id="a shared expert on eight"),
-        pytest.param(qwen3_next(), layout(2), 45_056, 81_920, id="experts after a gated delta net"),
-    ],
-)
-def test_bytes_per_batched_token(facts, shape, want, want_workspace):
-    got = forward_shape(SameModel(facts), shape)
-    assert (got.bytes_per_token, got.workspace_bytes_per_token) == (want, want_workspace)
-
-
-def test_latent_attention_takes_a_scratch_once_that_decides_small_batches():
-    shape = forward_shape(SameModel(deepseek_v3()), layout(8))
-    small, large = shape.peak_bytes(2048, 65536), shape.peak_bytes(8192, 65536)
-    assert small / GIB == pytest.approx(0.549, abs=0.005)
-    assert large == 8192 * shape.bytes_per_token
 
 
 def peak(facts, *, gpu=None, **asked):
@@ -133,7 +53,16 @@ def test_a_cold_compile_cache_holds_the_embedding_table(facts, tokens, want_gib)
     ],
 )
 def test_no_table_is_held_when(facts, asked):
-    assert peak(facts, **asked).compile_bytes.point == 0
+    got = peak(facts, **asked)
+    assert got.compile_bytes.point < got.forward_bytes.point
+
+
+def test_the_rope_of_ten_million_positions_is_a_table_too():
+    table = 10_485_760 * 128 * 2  # Llama 4 Scout: cosines and sines in 16 bits
+    facts = replace(llama_8b(), rotary_bytes=table)
+    got = peak(facts, tensor_parallel_size=4, max_num_batched_tokens=8192)
+    assert got.compile_bytes.point == table + 8192 * 2 * 2 * (8 + 2) * 128
+    assert got.peak.point == got.compile_bytes.point
 
 
 def test_releases_nobody_read_give_the_table_as_a_possibility():
@@ -187,9 +116,19 @@ def test_the_second_runner_samples_in_the_models_dtype():
     rows = 256 * 128256
     asked = {"version": "0.32.0", "max_num_seqs": 256, "max_num_batched_tokens": 2048}
     held = (2048 + 256) * 4096 * 2
-    assert peak(llama_8b(), **asked).sampler_bytes.point == held + 2 * rows
+    blocks = 256 * 126  # of 1,024 entries: the Gumbel kernel's index and value of each
+    assert peak(llama_8b(), **asked).sampler_bytes.point == held + 2 * rows + 12 * blocks
     together = peak(llama_8b(), tensor_parallel_size=4, **asked).sampler_bytes.point
     assert together == held + 4 * rows + rows // 2
+
+
+def test_the_second_runner_holds_logits_twice_where_they_are_capped():
+    asked = {"version": "0.32.0", "max_num_seqs": 256, "max_num_batched_tokens": 2048}
+    capped = replace(llama_8b(), extra={"caps_logits": 1})
+    held, rows = (2048 + 256) * 4096 * 2, 256 * 128256
+    assert peak(capped, **asked).sampler_bytes.point == held + 4 * rows
+    apart = {"tensor_parallel_size": 4, **asked}
+    assert peak(capped, **apart).sampler_bytes == peak(llama_8b(), **apart).sampler_bytes
 
 
 def test_033_samples_in_fp32_as_well_and_nobody_measured_it():
@@ -236,3 +175,34 @@ def test_persistent_state_of_each_sampler():
     assert penalty_state_bytes(llama_8b(), first) == 0
     assert sampler_scratch_bytes(llama_8b(), second) == 0
     assert sampler_scratch_bytes(llama_8b(), first) / MIB == pytest.approx(64.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("product", "sequences", "want"),
+    [
+        pytest.param("NVIDIA-H100-80GB-HBM3", 1024, 132, id="one for each processor"),
+        pytest.param("NVIDIA-H100-PCIe", 1024, 114, id="the PCIe card has fewer"),
+        pytest.param("NVIDIA-GeForce-RTX-5060-Ti", 256, 36, id="the longer name decides"),
+        pytest.param("NVIDIA-L4", 40, 58, id="sequences are rounded up, to the card at most"),
+        pytest.param("NVIDIA-L40S", 40, 64, id="sequences are rounded up to a power of two"),
+        pytest.param("nobody's", 256, 132, id="an unknown card as Hopper"),
+    ],
+)
+def test_rows_of_the_first_runners_scratch(product, sequences, want):
+    facts = llama_8b()
+    chosen = resolved(facts, version="0.19.0", max_num_seqs=sequences)
+    count = processors_of(Gpu(product=product, total_bytes=80 * GIB))
+    assert sampler_scratch_bytes(facts, chosen, count) == want * 4 * 128256
+
+
+def test_a_long_batch_compiles_kernels_larger_than_the_table():
+    got = peak(llama_8b(), max_num_batched_tokens=16384).compile_bytes
+    assert got.point == 16384 * 2 * (3 * 14336 + 2 * 4096)
+
+
+def test_a_model_told_to_leave_its_towers_may_hold_the_table():
+    facts = replace(qwen36_27b(), is_multimodal=True)
+    assert peak(facts).compile_bytes.point < 64 * MIB  # rotary alone
+    got = peak(facts, language_model_only=True).compile_bytes
+    assert got.low == 0
+    assert got.point / GIB == pytest.approx(2.41, abs=0.02)
