@@ -66,16 +66,16 @@ def beside_the_cache(
     return difference(sum_of((idle, spent.charged)), spent.graphs)
 
 
-# Four-bit experts are laid out anew when they are loaded. The holes this leaves are reserved by
-# torch but not allocated, which is subtracted from the cache since 0.27 only. Three starts of
-# gpt-oss failed beside 0.8 to 2 GiB that they should have had; of those whose experts are loaded
-# as they are, none did.
+# Three starts of gpt-oss before 0.27 failed beside 0.8 to 2 GiB that they should have had; of those
+# whose experts are loaded as they are, none did. Assumed, not measured: four-bit experts are laid
+# out anew when they are loaded, and torch reserves the holes this leaves without allocating them,
+# which is subtracted from the cache since 0.27 only. So it widens the verdict, not the estimate.
 _HOLES_BYTES = 2 * GIB
 _HOLES_ARE_SUBTRACTED_SINCE = EngineVersion(0, 27, 0)
 # Source: vLLM vllm/v1/worker/workspace.py, from 0.13 on: experts work in one buffer that stays.
-# Until then each batch allocated its own, and the blocks of one size are of no use to the next:
-# while serving, the allocator held up to the peak once more (11 GiB beyond what was allocated in
-# one report of long prompts, where the peak is 5).
+# Until then each batch allocated its own. That blocks of one size are of no use to the next, so that
+# while serving the allocator may hold up to the peak once more, is inferred from one report of long
+# prompts (11 GiB beyond what was allocated, where the peak is 5).
 _ONE_WORKSPACE_SINCE = EngineVersion(0, 13, 0)
 
 
