@@ -5,7 +5,7 @@ import pytest
 from e2e.labs import Lab, open_all
 from e2e.stories import A100, AT_ONCE, L4, stays, uids, variant
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
 
 SMALL = "hf://Qwen/Qwen3-0.6B"
 GIB = 2**30

@@ -5,8 +5,9 @@ import pytest
 from e2e.labs import LAB, Lab
 from e2e.stories import A100, AT_ONCE, L4, L40S, says, serving, stays, uids, variant
 from world import nvml
+from world.controlplane import CommandError
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
 
 PRODUCT = "nvidia.com/gpu.product"
 STORIES = {
@@ -16,7 +17,7 @@ STORIES = {
         ("flapping", L40S, {}),
         ("driver", A100, {}),
         ("labels", L40S, {}),
-        ("drained", L40S, {"replicas": 2}),
+        ("drained", L40S, {"replicas": 2}),  # one on each of two nodes
     )
 }
 
@@ -27,8 +28,9 @@ def served(world):
     world.clear()
     for lab in STORIES.values():
         labels = {LAB: lab.name}
-        world.add_gpu_node(lab.node, lab.product, lab.spec.get("replicas", 1), labels=labels)
+        world.add_gpu_node(lab.node, lab.product, 1, labels=labels)
         world.apply(lab.wish())
+    world.add_gpu_node("drained-too", L40S, 1, labels={LAB: "drained"})
     world.eventually(lambda: all(map(world.ready, STORIES)), what="all serve", seconds=180)
     return world
 
@@ -37,12 +39,12 @@ def label(stage, node, **labels):
     stage.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}})
 
 
-def drain(stage, node):
+def drain(stage, node, *, seconds=60):
     """As kubectl does it; whatever a budget protects comes later."""
     stage.emulator.cordon(node)
     stage.plane.kubectl(
         *("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force"),
-        *("--pod-selector=shipfitter.dev/modeldeployment", "--timeout=60s"),
+        *("--pod-selector=shipfitter.dev/modeldeployment", f"--timeout={seconds}s"),
     )
 
 
@@ -109,11 +111,16 @@ def test_labels_that_vanish_for_a_while_roll_nothing(served):
     assert served.status(lab.name)["plan"] == plan
 
 
-def test_a_drain_succeeds_while_a_variant_waits_for_gpus(served):
+def test_a_drain_succeeds_while_a_replica_waits_for_a_gpu_but_not_of_the_last_that_serves(served):
     lab = STORIES["drained"]
     served.change(lab.name, {"replicas": 3})  # nobody has a third GPU
     says(served, lab.name, "Available", "WaitingForGpu")
     drain(served, lab.node)
-    assert not [p for p in served.pods(lab.name) if p["spec"].get("nodeName") == lab.node]
+    (left,) = serving(served, lab.name)
+    assert left["spec"]["nodeName"] == "drained-too"
+    with pytest.raises(CommandError, match="would violate the pod's disruption budget"):
+        drain(served, "drained-too", seconds=5)
+    assert uids(serving(served, lab.name)) == uids([left])
     served.emulator.cordon(lab.node, False)
+    served.emulator.cordon("drained-too", False)
     served.eventually(lambda: len(serving(served, lab.name)) == 2, what="two serve again")

@@ -21,7 +21,7 @@ from e2e.stories import (
     variant,
 )
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
 
 QWEN_32B = "hf://Qwen/Qwen3-32B"
 MISSING = 0.15  # of a GPU's memory

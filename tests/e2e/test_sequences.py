@@ -4,11 +4,12 @@ The figures are printed as a table at the end of the run.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 
 import pytest
 
-from builders_plan import facts
 from e2e.sequences import MODEL, NAME, Sequence, Witness, figures
 from shipfitter.cluster.client import Client
 from shipfitter.cluster.connection import load_configuration
@@ -17,16 +18,18 @@ from shipfitter.cluster.survey import survey
 from shipfitter.cluster.trim import own_pod
 from shipfitter.decide import World, decide
 from shipfitter.decide.recovery import MOST_ATTEMPTS
+from shipfitter.hub import fetch_model_facts
 from world.nodes.api import Watch
 from world.stage import QUICK, Stage
 
-pytestmark = [pytest.mark.plane, pytest.mark.timeout(900)]  # all is done before the first test
+pytestmark = [pytest.mark.plane, pytest.mark.timeout(1800)]  # all is done before the first test
 
 SEQUENCES = 40
 ROUNDS = 5
-KILLED_IN = (2, 4)  # rounds in whose middle the operator is killed
+KILLED_IN = (1, 3)  # rounds in whose middle the operator is killed
 ROUND_SECONDS = 8.0  # at most: what is still moving then is met by the next event
 QUIET_SECONDS = 1.5
+HANDS = 8
 TABLE = "Forty sequences of cluster events"
 COLUMNS = (
     "seed", "plans", "came back", "gaps", "unexplained", "attempts", "in the end", "events",
@@ -90,16 +93,15 @@ def ended() -> dict[int, Ended]:
 
 def play(stage: Stage, sequences: list[Sequence], witness: Witness) -> None:
     """Everybody begins, then one event each, round by round."""
-    for each in sequences:
-        each.begin()
-    calm(sequences, witness)
-    for number in range(ROUNDS):
-        witness.round = number
-        for each in sequences:
-            each.happen()
-        if number in KILLED_IN:
-            stage.kill_operator()
+    with ThreadPoolExecutor(HANDS) as hands:
+        list(hands.map(Sequence.begin, sequences))
         calm(sequences, witness)
+        for number in range(ROUNDS):
+            witness.round = number
+            list(hands.map(Sequence.happen, sequences))
+            if number in KILLED_IN:
+                stage.kill_operator()
+            calm(sequences, witness)
 
 
 def calm(sequences: list[Sequence], witness: Witness) -> None:
@@ -133,7 +135,7 @@ def verdict(sequence: Sequence, client: Client) -> str:
     world = World(
         now_seconds=time.time(),
         nodes=survey(client),
-        models={MODEL: facts("Qwen/Qwen3-0.6B")},
+        models={MODEL: model_facts(stage.hub.endpoint)},
         pods=tuple(live_pod(own_pod(raw)) for raw in stage.objects("pods", place)),
         workloads=tuple(
             live_workload("apps/v1", "Deployment", raw)
@@ -147,6 +149,12 @@ def verdict(sequence: Sequence, client: Client) -> str:
     if figures(decide(body, world).status["plan"]) != figures(plan):
         return ""  # it will change yet
     return why_kept(body, plan, fresh, world)
+
+
+@cache
+def model_facts(hub: str):
+    """As the operator reads them."""
+    return fetch_model_facts(MODEL, endpoint=hub)
 
 
 def why_kept(body: dict, plan: dict, fresh: dict | None, world: World) -> str:

@@ -42,7 +42,8 @@ CONTROL_NODE = "control"
 OUTSIDE_BYTES = GIB // 4  # what the driver holds of an idle card beyond its reserve
 NOT_YET = (404, 429)  # a kind that is new answers 429 until its storage is ready
 PATIENCE_SECONDS = 90.0
-QUICK = Timing(grace_factor=0.05, probe_factor=0.05, heartbeat_seconds=2.0)
+# Success is seen at once; failure only after the kubelet's own time, for a machine may be slow.
+QUICK = Timing(grace_factor=0.05, probe_factor=0.05, patience_factor=20.0, heartbeat_seconds=2.0)
 PYTHON_PATH = {"PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT / 'operator'}"}
 
 APPLY = "application/apply-patch+yaml"

@@ -100,10 +100,12 @@ def _beside(
         by_name = {each["metadata"]["name"]: each for each in templates}
         applies += [Apply(manifest=each) for each in by_name.values()]
     groups = [(each.replicas, each.sizing.settings.layout.nodes) for each in plan.variants]
+    pods = sum(replicas * nodes for replicas, nodes in groups)
     budget = disruption_budget(
         resource,
         group_size=max(nodes for _, nodes in groups),
-        pods=sum(replicas * nodes for replicas, nodes in groups),
+        pods=pods,
+        waiting=_without_gpus(world, pods),
     )
     if budget is not None:
         return [*applies, Apply(manifest=budget)], []
@@ -116,6 +118,13 @@ def _beside(
         uid=world.disruption_budget_uid,
     )
     return applies, [needless]
+
+
+def _without_gpus(world: World, wanted: int) -> int:
+    """How many of the wanted pods are missing because they wait for GPUs."""
+    live = [pod for pod in world.pods if not pod.terminating]
+    waiting = sum(pod.waiting_for_gpu_since is not None for pod in live)
+    return min(waiting, max(0, wanted - (len(live) - waiting)))
 
 
 def _stale(world: World, scaling: Scaling, record: Mapping[str, Any]) -> list[str]:

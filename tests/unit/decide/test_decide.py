@@ -289,6 +289,28 @@ def test_more_replicas_only_scale():
     assert budget["spec"]["minAvailable"] == 2
 
 
+@pytest.mark.parametrize(
+    ("replicas", "ready", "waiting", "want"),
+    [
+        pytest.param(3, 3, 0, 2, id="all serve: one may be away"),
+        pytest.param(3, 2, 1, 1, id="what finds no GPU cannot be kept, and blocks no drain"),
+        pytest.param(3, 1, 2, 1, id="the last that serves is kept"),
+        pytest.param(3, 3, 1, 2, id="a surge that waits lets no more go"),
+        pytest.param(3, 2, 0, 2, id="one that starts is not given up"),
+    ],
+)
+def test_how_many_replicas_a_drain_must_leave(replicas, ready, waiting, want):
+    nodes = (node("a", "L40S", 8),)
+    settled = Settled(*nodes, replicas=replicas)
+    pods = [serving(settled.variant, "a", number=n) for n in range(ready)]
+    for n in range(waiting):
+        wait = {"ready": False, "gpus": 0, "waiting_for_gpu_since": NOW}
+        pods.append(serving(settled.variant, "", number=10 + n, **wait))
+    outcome = settled.decide(*nodes, pods=tuple(pods))
+    (budget,) = manifests(outcome, "PodDisruptionBudget")
+    assert budget["spec"]["minAvailable"] == want
+
+
 def test_a_disruption_budget_goes_with_the_second_replica():
     nodes = (node("a", "L40S", 8),)
     settled = Settled(*nodes)

@@ -49,7 +49,7 @@ class Faults:
 
     delay_seconds: float = 0.0
     refuse: Callable[[Request], int | None] = lambda request: None
-    after_write: Callable[[Request], bool] = lambda request: False  # True: no answer comes back
+    after_step: Callable[[Request], bool] = lambda request: False  # True: no answer comes back
     seen: list[Request] = field(default_factory=list)  # everything that was asked
 
 
@@ -62,6 +62,7 @@ class FaultyServer:
         self._trusted = ssl.create_default_context(cafile=str(certificates / "apiserver.crt"))
         self._streams: set[Any] = set()
         self._lock = threading.Lock()
+        self._versions: dict[str, str] = {}  # path → resource version after the last write
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificates / "apiserver.crt", certificates / "apiserver.key")
         proxy = self
@@ -155,7 +156,7 @@ class FaultyServer:
                 self._stream(handler, response)
                 return
             data = response.read()
-            if request.writes and faults.after_write(request):
+            if self._is_step(request, data) and faults.after_step(request):
                 handler.close_connection = True
                 return
             handler.send_response(response.status)
@@ -169,6 +170,19 @@ class FaultyServer:
             handler.close_connection = True
         finally:
             upstream.close()
+
+    def _is_step(self, request: Request, data: bytes) -> bool:
+        """Whether it changed an object: applying what is there already leaves its version."""
+        if not request.writes:
+            return False
+        try:
+            version = json.loads(data)["metadata"].get("resourceVersion", "")
+        except (ValueError, KeyError):
+            version = ""
+        with self._lock:
+            before = self._versions.get(request.path)
+            self._versions[request.path] = version
+        return not version or version != before
 
     def _stream(self, handler: BaseHTTPRequestHandler, response: http.client.HTTPResponse) -> None:
         with self._lock:

@@ -213,6 +213,7 @@ class Container:
             target=self._target(),
             ended=process.ended,
             period_factor=self._runtime.timing.probe_factor,
+            patience_factor=self._runtime.timing.patience_factor,
             on_started=on_started,
             on_ready=on_ready,
             on_unhealthy=on_unhealthy,

@@ -18,6 +18,7 @@ class Health:
     target: Target
     ended: threading.Event  # of this run: no probe outlives it
     period_factor: float
+    patience_factor: float
     on_started: Callable[[bool], None]  # with: is it ready at once?
     on_ready: Callable[[bool, str], None]
     on_unhealthy: Callable[[str, Object, str], None]  # which probe, the probe, why
@@ -62,6 +63,7 @@ class Health:
             self.ended,
             initial=initial,
             period_factor=self.period_factor,
+            patience_factor=self.patience_factor,
         )
         self.loops.append(loop)
         loop.start()

@@ -89,10 +89,12 @@ class ProbeLoop(threading.Thread):
         *,
         initial: bool | None,
         period_factor: float,
+        patience_factor: float,
     ) -> None:
         super().__init__(name="probe", daemon=True)
         self._probe, self._target, self._on_change = probe, target, on_change
         self._stopped, self._verdict, self._factor = stopped, initial, period_factor
+        self._patience = patience_factor
         self._over = False
 
     def end(self) -> None:
@@ -101,7 +103,8 @@ class ProbeLoop(threading.Thread):
 
     def run(self) -> None:
         probe = self._probe
-        needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
+        failures = probe.get("failureThreshold", 3) * self._patience
+        needed = {True: probe.get("successThreshold", 1), False: failures}
         period_seconds = probe.get("periodSeconds", 10) * self._factor
         last, count = self._verdict, 0
         self._stopped.wait(probe.get("initialDelaySeconds", 0) * self._factor)

@@ -29,6 +29,7 @@ class Timing:
     backoff_seconds: float = 1.0  # before the second restart in a row, then doubled; a kubelet: 10
     grace_factor: float = 1.0  # of grace periods and of preStop sleeps
     probe_factor: float = 1.0  # of probe periods and initial delays, never of time-outs
+    patience_factor: float = 1.0  # of failures in a row that count: where all is slow nobody is ill
     heartbeat_seconds: float = 10.0
     refresh_seconds: float = 60.0  # of ConfigMaps, Secrets and tokens in volumes
 
