@@ -73,9 +73,9 @@ def beside_the_cache(
 _HOLES_BYTES = 2 * GIB
 _HOLES_ARE_SUBTRACTED_SINCE = EngineVersion(0, 27, 0)
 # Source: vLLM vllm/v1/worker/workspace.py, from 0.13 on: experts work in one buffer that stays.
-# Until then each batch allocated its own. That blocks of one size are of no use to the next, so that
-# while serving the allocator may hold up to the peak once more, is inferred from one report of long
-# prompts (11 GiB beyond what was allocated, where the peak is 5).
+# Until then each batch allocated its own. That blocks of one size are of no use to the next, so
+# that while serving the allocator may hold up to the peak once more, is inferred from one report
+# of long prompts (11 GiB beyond what was allocated, where the peak is 5).
 _ONE_WORKSPACE_SINCE = EngineVersion(0, 13, 0)
 
 
