@@ -101,9 +101,10 @@ def test_a_group_serves_as_one_replica_scales_and_restarts_as_one(groups):
     (running,) = (pod for pod in on_node if pod.uid == worker["metadata"]["uid"])
     os.kill(running.containers[0].pid, signal.SIGKILL)
     stage.eventually(
-        lambda: stage.ready("llama") and not before & uids(stage.pods("llama")),
+        lambda: len(serving(stage, "llama")) == 2 and not before & uids(stage.pods("llama")),
         what="both pods were made anew, and serve",
     )
+    stage.eventually(lambda: stage.ready("llama"), what="the status says so")
     assert "recovery" not in stage.status("llama"), "a lost process asks for no smaller plan"
 
     stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 8}}})

@@ -149,10 +149,11 @@ class GroupController:
     def _roll(self, body: Object, found: dict[int, Group], wanted: int) -> int:
         """One outdated group at a time gives way; how many groups there may be besides."""
         outdated = [g for i, g in found.items() if i < wanted and g.revision != revision(body)]
-        if not outdated:
-            return 0
         rolling = body["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
         surge = int(rolling.get("maxSurge") or 0)
+        if not outdated:  # those besides stay until the last one is ready in its new form
+            whole = sum(i < wanted and g.is_ready(size(body)) for i, g in found.items())
+            return min(surge, sum(i >= wanted for i in found)) if whole < wanted else 0
         least = wanted - int(rolling.get("maxUnavailable") or 0)
         serving = sum(group.is_ready(size(body)) for group in found.values())
         for group in reversed(outdated):
