@@ -81,6 +81,7 @@ CASES: tuple[Case, ...] = (
     Case(model="gemma-2-9b-it"),
     Case(model="gemma-2-27b-it"),
     Case(model="gemma-2-27b-it", tp=2, tokens=2048, sequences=256),
+    Case(model="phi-4"),
     # Recurrent layers between attention, and beside it.
     Case(model="Qwen3.x-27B-hybrid-4bit-unspecified", tokens=2048, sequences=256, embeds=True),
     Case(model="Qwen3.x-27B-hybrid-4bit-unspecified", sequences=256),
@@ -98,6 +99,7 @@ CASES: tuple[Case, ...] = (
     Case(model="Qwen3-30B-A3B-FP8", tp=4, tokens=2048, sequences=256),
     Case(model="gpt-oss-20b", moe_backend="marlin"),
     Case(model="gpt-oss-20b", tokens=2048, sequences=256, moe_backend="marlin"),
+    Case(model="gpt-oss-20b", tp=2, moe_backend="marlin"),
     Case(model="Mixtral-8x7B-Instruct-v0.1", tp=2),
     Case(model="Llama-4-Scout-17B-16E-Instruct", tp=4, embeds=True),
     Case(model="Qwen1.5-MoE-A2.7B", tokens=2048, sequences=256),
@@ -108,5 +110,8 @@ CASES: tuple[Case, ...] = (
     Case(model="DeepSeek-V3", tp=8, tokens=2048, sequences=256, layers=5),
     Case(model="DeepSeek-V3", tp=8, layers=5),
     # Quantised.
+    Case(model="Qwen2.5-32B-Instruct-AWQ", tokens=2048, sequences=256),
     Case(model="Mistral-7B-Instruct-v0.2-GPTQ", tokens=2048, sequences=256),
+    Case(model="Qwen1.5-7B-Chat-GPTQ-Int4", tokens=2048, sequences=256),
+    Case(model="Qwen3-8B-FP8", tokens=2048, sequences=256, length=1024),
 )
