@@ -54,10 +54,6 @@ oracle: $(VENV)/.dev  ## Ask releases of vLLM's own planner anew (3 GB to downlo
 oracle-activation: $(VENV)/.dev  ## Ask the newest vLLM for activation peaks that its file lacks.
 	@cd tests && $(RUN)/python -m oracle.generate activation
 
-.PHONY: oracle-activation
-oracle-activation: $(VENV)/.dev  ## Ask the newest vLLM for activation peaks that its file lacks.
-	@cd tests && $(RUN)/python -m oracle.generate activation
-
 .PHONY: bench
 bench: $(VENV)/.dev  ## Speed and size, as ratios in one run; not pass or fail.
 	@$(MAKE) -s bin >/dev/null

@@ -130,7 +130,6 @@ def _extra(config: TextConfig, num_mtp_layers: int) -> Mapping[str, Any]:
         "num_mtp_layers": num_mtp_layers,
         "residual_streams": int(config.get("hc_mult") or 0),
         "caps_logits": int(bool(config.get("final_logit_softcapping"))),
-        "caps_logits": int(bool(config.get("final_logit_softcapping"))),
         **tower_shape(config),
     }
     return {name: count for name, count in found.items() if count}
