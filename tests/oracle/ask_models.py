@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from oracle.ask import refusal
 from oracle.pretended_gpu import H100, pretend
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
+CLASSES = (
+    Path(__file__).parent / "classes.json"
+)  # a config for each model class, most of them small
 AVAILABLE_BYTES = 24 << 30  # for the cache, on every rank
 # Layouts and dtypes of the cache each model is asked for, in the order of a row's `asked`.
 ASKED = (
@@ -36,14 +39,22 @@ def main(path: str) -> None:
     import vllm
 
     rows = []
-    for file in sorted(MODELS.glob("*.json")):
-        for asked in ASKED:
-            answer = _in_child(file, asked)
-            print(file.stem, asked, str(answer)[:120], file=sys.stderr, flush=True)
-            rows.append({"model": file.stem, **asked, **answer})
+    for name, config, asked in _questions():
+        answer = _in_child(config, asked)
+        print(name, asked, str(answer)[:120], file=sys.stderr, flush=True)
+        rows.append({"model": name, **asked, **answer})
     known = {"release": vllm.__version__.split("+")[0], "card": H100.name, "answers": rows}
     with open(path, "wb") as target, gzip.GzipFile(fileobj=target, mode="wb", mtime=0) as packed:
         packed.write(json.dumps(known, separators=(",", ":")).encode())
+
+
+def _questions() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Name, config and layout; classes are asked for without a dtype of the cache."""
+    for file in sorted(MODELS.glob("*.json")):
+        config = json.loads(file.read_text())["config"]
+        yield from ((file.stem, config, asked) for asked in ASKED)
+    for name, config in json.loads(CLASSES.read_text()).items():
+        yield from ((name, config, asked) for asked in ASKED if asked["cache"] == "auto")
 
 
 def prepare(before_engine: Callable[[], None] = lambda: None) -> None:
@@ -71,13 +82,13 @@ def prepare(before_engine: Callable[[], None] = lambda: None) -> None:
         import vllm.v1.attention.ops.cp_common  # noqa: F401
 
 
-def _in_child(file: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def _in_child(config: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
         try:
-            answer = _answer(json.loads(file.read_text())["config"], asked)
+            answer = _answer(config, asked)
         except BaseException as error:
             answer = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
         os.write(writer, json.dumps(answer).encode())
@@ -93,6 +104,8 @@ def _answer(config: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         config = {key: value for key, value in config.items() if key != "auto_map"}
         Path(folder, "config.json").write_text(json.dumps(config))
+        if apart := config.get("hf_quant_config"):  # modelopt's own file
+            Path(folder, "hf_quant_config.json").write_text(json.dumps(apart))
         return _plan(_configured(folder, asked), asked)
 
 
@@ -132,6 +145,8 @@ def _plan(config: Any, asked: dict[str, Any]) -> dict[str, Any]:
         "block_size": config.cache_config.block_size,
         "backends": sorted({it.__name__ for stage in stages for it in stage["backends"]}),
     }
+    if not any(stage["specs"] for stage in stages):
+        return found | {"planned": None}  # nothing is kept
     with set_current_vllm_config(config):
         specs = [stage["specs"] for stage in stages for _ in range(asked["tp"])]
         layouts = [

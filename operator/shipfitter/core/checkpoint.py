@@ -3,10 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shipfitter.core.architectures import Architecture
+from shipfitter.core.architecture import Architecture
 from shipfitter.core.compressed_attention import compressed_modules, stream_modules
 from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts
-from shipfitter.core.modules import Module, attention_modules, linear, mlp_modules, plain
+from shipfitter.core.family_modules import (
+    is_hybrid_of_zamba2,
+    layer_extras,
+    model_extras,
+    shared_query_modules,
+    zamba2_modules,
+)
+from shipfitter.core.modules import Module, attention_modules, mlp_modules, plain, switched
 from shipfitter.core.special_modules import mixer_modules
 from shipfitter.core.text_config import TextConfig
 
@@ -26,11 +33,17 @@ def text_modules(
     if architecture.positions_offset is not None:
         rows = config.count("max_position_embeddings", config.count("n_positions", 0))
         yield plain("model.embed_positions", rows + architecture.positions_offset, hidden)
-    yield from _per_layer_inputs(config)
+    yield from model_extras(config, architecture)
+    hybrids = 0
     for index, layer in enumerate(layers):
-        yield from layer_modules(f"model.layers.{index}", layer, config, architecture, moe)
-    yield from _norms("model", ("norm",), config, architecture)
-    if not config.ties_embeddings(default=architecture.tied):
+        prefix = f"model.layers.{index}"
+        yield from layer_modules(prefix, layer, config, architecture, moe)
+        if is_hybrid_of_zamba2(layer, architecture):
+            yield from zamba2_modules(prefix, layer, config, ordinal=hybrids)
+            hybrids += 1
+    if architecture.final_norm:
+        yield from _norms("model", ("norm",), config, architecture)
+    if architecture.head and not config.ties_embeddings(default=architecture.tied):
         bias = (vocabulary,) if architecture.head_bias else ()
         yield Module(path="lm_head", shape=(vocabulary, hidden), bias_shape=bias)
 
@@ -49,7 +62,9 @@ def layer_modules(
     if layer.kind is LayerKind.COMPRESSED:
         yield from compressed_modules(f"{prefix}.{mixer}", layer.compress_ratio, config)
         yield from stream_modules(prefix, config)
-    else:
+    elif architecture.own_layer == "step3":
+        yield from shared_query_modules(f"{prefix}.{mixer}", layer, config)
+    elif not is_hybrid_of_zamba2(layer, architecture):
         yield from attention_modules(f"{prefix}.{mixer}", layer, config, architecture)
     if layer.state is not None:
         yield from mixer_modules(prefix, layer.state, config)
@@ -57,10 +72,10 @@ def layer_modules(
         architecture = replace(architecture, gated_mlp=False, score_correction=True, norms=1)
     yield from mlp_modules(f"{prefix}.{mlp}", layer, config, architecture, moe)
     names = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm")
-    chosen = (*names, "post_feedforward_layernorm")[: architecture.norms]
+    count = architecture.norms + 2 * switched(config, architecture.more_norms)
+    chosen = (*names, "post_feedforward_layernorm")[:count]
     yield from _norms(prefix, chosen, config, architecture)
-    if architecture.pattern == "gemma4":
-        yield from _gemma4_extras(prefix, layer, config)
+    yield from layer_extras(prefix, layer, config, architecture)
 
 
 def _norms(
@@ -69,42 +84,6 @@ def _norms(
     bias = (config.hidden_size,) if architecture.norm_bias else ()
     for name in names:
         yield Module(path=f"{prefix}.{name}", shape=(config.hidden_size,), bias_shape=bias)
-
-
-def _per_layer_inputs(config: TextConfig) -> Iterator[Module]:
-    """Gemma 4 E-series: a second embedding, one narrow row per layer.
-
-    Source: vLLM vllm/model_executor/models/gemma4.py Gemma4Model.
-    """
-    width = config.count("hidden_size_per_layer_input", 0)
-    if not width:
-        return
-    total = width * config.count("num_hidden_layers")
-    rows = config.count("vocab_size_per_layer_input", config.count("vocab_size"))
-    yield plain("model.embed_tokens_per_layer", rows, total)
-    yield linear("model.per_layer_model_projection", total, config.hidden_size)
-    yield plain("model.per_layer_projection_norm", width)
-
-
-def _gemma4_extras(prefix: str, layer: LayerFacts, config: TextConfig) -> Iterator[Module]:
-    """Gemma 4: a dense MLP beside the experts, their norms, and the per-layer input's gate."""
-    hidden = config.hidden_size
-    width = config.count("hidden_size_per_layer_input", 0)
-    yield plain(f"{prefix}.layer_scalar", 1)
-    if width:
-        yield linear(f"{prefix}.per_layer_input_gate", width, hidden)
-        yield linear(f"{prefix}.per_layer_projection", hidden, width)
-        yield plain(f"{prefix}.post_per_layer_input_norm", hidden)
-    if layer.mlp == "moe":
-        size = layer.intermediate_size
-        yield linear(f"{prefix}.mlp.gate_proj", size, hidden)
-        yield linear(f"{prefix}.mlp.up_proj", size, hidden)
-        yield linear(f"{prefix}.mlp.down_proj", hidden, size)
-        for name in ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2"):
-            yield plain(f"{prefix}.{name}", hidden)
-        yield plain(f"{prefix}.pre_feedforward_layernorm_2", hidden)
-        yield plain(f"{prefix}.router.scale", hidden)
-        yield plain(f"{prefix}.router.per_expert_scale", config.count("num_experts"))
 
 
 def prediction_layers(config: TextConfig, architecture: Architecture) -> int:

@@ -16,6 +16,7 @@ class LayerKind(StrEnum):
     COMPRESSED = "compressed"  # latent rows of a window, and of everything before it in fewer rows
     STATE = "state"  # Mamba, gated DeltaNet, KDA, linear attention, short convolution
     CROSS = "cross"
+    ENCODER = "encoder"  # reads the prompt whole and keeps nothing: embeddings, scores
     NONE = "none"  # no cache of its own: MLP-only layers, layers that share another's cache
 
 
@@ -26,7 +27,7 @@ class StateShape:
     Source: vLLM 0.32 vllm/model_executor/layers/mamba/mamba_utils.py.
     """
 
-    family: str  # mamba1, mamba2, gdn, kda, linear, short_conv
+    family: str  # mamba1, mamba2, plamo2, gdn, kda, flash_kda, linear, short_conv
     conv_channels: int  # channels of the convolution state, each kept (conv_kernel - 1) deep
     conv_kernel: int
     recurrent_heads: int
@@ -118,6 +119,7 @@ class WeightGroup:
     tensor: str = ""  # groups with the same name are one allocation of the engine; "": not known
     padded_size: int = 0  # EXPERTS: intermediate size that each rank pads up ...
     padded_multiple: int = 1  # ... to this multiple, and bytes with it
+    unpacked: bool = False  # made beside the loaded weights when loading ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,7 +96,7 @@ def model_facts(
         hidden_size=text.hidden_size,
         intermediate_size=text.count("intermediate_size", 0),
         num_hidden_layers=len(layers),
-        num_attention_heads=text.count("num_attention_heads"),
+        num_attention_heads=text.count("num_attention_heads", 0),
         num_key_value_heads=text.num_key_value_heads,
         head_dim=text.head_dim,
         vocab_size=text.count("vocab_size"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from shipfitter.core.architectures import Architecture
+from shipfitter.core.architecture import Architecture
 from shipfitter.core.checkpoint import prediction_modules, text_modules
 from shipfitter.core.facts import LayerFacts, LayerKind, MoeFacts, Shard, TensorHeader, WeightGroup
 from shipfitter.core.modules import Module, mla_facts
@@ -90,6 +90,7 @@ def _made_while_loading(blueprint: Blueprint, rules: LoadRules) -> Iterator[Weig
             loaded_bytes=width * mla.kv_lora_rank * _BFLOAT16_BYTES,
             place="layer",
             layer=index,
+            unpacked=True,
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shipfitter.core.architectures import ALWAYS, Architecture
+from shipfitter.core.architecture import ALWAYS, Architecture
 from shipfitter.core.facts import LayerFacts, LayerKind, MlaFacts, MoeFacts
 from shipfitter.core.text_config import TextConfig
 
@@ -21,7 +21,7 @@ class Module:
 
 def switched(config: TextConfig, switch: str) -> bool:
     """Whether an Architecture switch is on for this config."""
-    return switch == ALWAYS or config.flag(switch)
+    return switch == ALWAYS or any(config.flag(key) for key in switch.split("|"))
 
 
 def linear(path: str, rows: int, columns: int, *, bias: bool = False) -> Module:
@@ -36,7 +36,7 @@ def plain(path: str, *shape: int) -> Module:
 
 def mla_facts(config: TextConfig, architecture: Architecture) -> MlaFacts | None:
     """Widths of multi-head latent attention; None for other classes."""
-    if architecture.attention != "mla":
+    if architecture.attention not in ("mla", "mla_expanded"):
         return None
     rank = config.get("q_lora_rank")
     return MlaFacts(
@@ -52,7 +52,7 @@ def attention_modules(
     prefix: str, layer: LayerFacts, config: TextConfig, architecture: Architecture
 ) -> Iterator[Module]:
     """Projections and norms of one attention layer of any kind."""
-    if layer.kind is LayerKind.MLA:
+    if layer.kind is LayerKind.MLA or architecture.attention == "mla_expanded":
         yield from _mla_modules(prefix, layer, config, architecture)
     elif layer.num_attention_heads:
         yield from _grouped_query_modules(prefix, layer, config, architecture)
@@ -76,6 +76,9 @@ def _grouped_query_modules(
     yield linear(f"{prefix}.o_proj", hidden, heads * layer.v_head_dim, bias=out_bias)
     if architecture.sinks:
         yield plain(f"{prefix}.sinks", heads)
+    if architecture.attention_gate and switched(config, architecture.attention_gate_key):
+        rows = heads * (layer.v_head_dim if architecture.attention_gate == "width" else 1)
+        yield linear(f"{prefix}.g_proj", rows, hidden)
     if not architecture.qk_norm or not _has_qk_norm(config, architecture):
         return
     widths = {
@@ -105,11 +108,14 @@ def _mla_modules(
         yield linear(f"{prefix}.q_b_proj", heads * key_width, mla.q_lora_rank)
     else:
         yield linear(f"{prefix}.q_proj", heads * key_width, hidden)
-    yield linear(f"{prefix}.kv_a_proj_with_mqa", layer.latent_dim, hidden)
+    latent = mla.kv_lora_rank + mla.qk_rope_head_dim
+    yield linear(f"{prefix}.kv_a_proj_with_mqa", latent, hidden)
     yield plain(f"{prefix}.kv_a_layernorm", mla.kv_lora_rank)
     kv_b_rows = heads * (mla.qk_nope_head_dim + mla.v_head_dim)
     yield linear(f"{prefix}.kv_b_proj", kv_b_rows, mla.kv_lora_rank)
     yield linear(f"{prefix}.o_proj", hidden, heads * mla.v_head_dim)
+    if config.flag("mla_use_output_gate"):
+        yield linear(f"{prefix}.g_proj", heads * mla.v_head_dim, hidden)
     if layer.indexer_bytes_per_token:
         index_heads, index_width = config.count("index_n_heads"), config.count("index_head_dim")
         rank = mla.q_lora_rank or hidden
@@ -153,8 +159,11 @@ def expert_modules(
     yield Module(path=f"{prefix}.gate", shape=(experts, hidden), bias_shape=router_bias)
     if architecture.score_correction:
         yield plain(f"{prefix}.gate.e_score_correction_bias", experts)
-    width = config.count("moe_latent_size", hidden)  # Nemotron 3 Super: experts on a narrower row
-    if width != hidden:
+    width = config.count("moe_latent_size", hidden)  # experts on a narrower row
+    if config.get("routed_expert_hidden_size"):  # Kimi K3; never quantised
+        yield plain(f"{prefix}.routed_expert_down_proj", width, hidden)
+        yield plain(f"{prefix}.routed_expert_up_proj", hidden, width)
+    elif width != hidden:  # Nemotron 3 Super
         yield linear(f"{prefix}.fc1_latent_proj", width, hidden)
         yield linear(f"{prefix}.fc2_latent_proj", hidden, width)
     names = ("gate_proj", "up_proj") if architecture.gated_mlp else ("up_proj",)

@@ -113,4 +113,6 @@ def _checkpoint_pages(model: ModelFacts, key: CacheKey) -> int:
     families = traits_of(model).state_families & set(rules_for(key.version).checkpoint_families)
     if not prefills_gdn_in_flashinfer(model, key):
         families -= {"gdn"}
+    if key.compute_capability is not None and key.compute_capability < (9, 0):
+        families -= {"flash_kda"}
     return 1 if families else 0

@@ -198,20 +198,25 @@ _CHANGES: tuple[tuple[EngineVersion, dict[str, Any]], ...] = (
         },
     ),
     # v1/core/kv_cache_utils.py: the null block. v1/worker/gpu/model_runner.py: V2 measures its
-    # graphs. config/model.py: YaRN lengths as they stand.
+    # graphs. config/model.py: YaRN lengths as they stand. models/kimi_k3: a checkpoint page.
     (
         EngineVersion(0, 29, 0),
-        {"null_block": True, "charges_graphs_on_v2": True, "yarn_multiplies": False},
+        {
+            "null_block": True,
+            "charges_graphs_on_v2": True,
+            "yarn_multiplies": False,
+            "checkpoint_families": ("flash_kda",),
+        },
     ),
     # v1/kv_cache_interface.py: a checkpoint page for Mamba 2.
-    (EngineVersion(0, 32, 0), {"checkpoint_families": ("mamba2",)}),
+    (EngineVersion(0, 32, 0), {"checkpoint_families": ("flash_kda", "mamba2")}),
     # platforms/interface.py: FlashInfer's GDN prefill. v1/worker/gpu/sample: a pass in fp32.
     # arg_utils.py: GB10 by compute capability.
     (
         EngineVersion(0, 33, 0),
         {
             "tiers": (_HUGE, _LARGE_BY_CAPABILITY, _SMALL),
-            "checkpoint_families": ("mamba2", "gdn"),
+            "checkpoint_families": ("flash_kda", "mamba2", "gdn"),
             "state_blocks_of_64": True,
             "samples_in_fp32_on_v2": True,
         },

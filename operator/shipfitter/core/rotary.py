@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shipfitter.core.architectures import Architecture
+from shipfitter.core.architecture import Architecture
 from shipfitter.core.facts import LayerFacts, LayerKind
 from shipfitter.core.text_config import TextConfig
 
@@ -37,13 +37,15 @@ def rotary_bytes(
 
 
 def _element_bytes(architecture: Architecture, table: tuple[tuple[str, Any], ...]) -> int:
-    """DeepSeek's scaled tables stay in float32 for the kernel that reads them; gpt-oss asks for it.
+    """DeepSeek-V4's scaled tables stay in float32; gpt-oss asks for it.
 
-    Source: vLLM rotary_embedding/deepseek_scaling_rope.py; models/gpt_oss.py OAIAttention.
+    Source: vLLM models/deepseek_v4.py; models/gpt_oss.py OAIAttention. Other scaled latent
+    attention has float32 tables only where its kernel runs uncompiled, with --enforce-eager:
+    rotary_embedding/deepseek_scaling_rope.py (a few MiB more, not counted).
     """
     scaled = "yarn" in str(dict(table)["type"])
-    latent = architecture.attention in ("mla", "compressed")
-    return 4 if (latent and scaled) or architecture.float32_rope else _ELEMENT_BYTES
+    compressed = architecture.attention == "compressed"
+    return 4 if (compressed and scaled) or architecture.float32_rope else _ELEMENT_BYTES
 
 
 def _width(config: TextConfig, layer: LayerFacts) -> int:
@@ -75,17 +77,19 @@ def _table(
         "multimodal": "mrope_section" in scaling,
         "theta": float(scaling.get("rope_theta") or config.get("rope_theta") or 0),
         "local": bool(scaling.get("local")) or layer.compress_ratio > 0,  # a base of its own
-        "part": _rotated_part(config, scaling),
+        "part": _rotated_part(config, architecture, scaling),
     }
     return table
 
 
-def _rotated_part(config: TextConfig, scaling: Mapping[str, Any]) -> float:
+def _rotated_part(
+    config: TextConfig, architecture: Architecture, scaling: Mapping[str, Any]
+) -> float:
     for holder in (scaling, config.text):
         for key in ("partial_rotary_factor", "rotary_pct", "rope_pct"):
             if holder.get(key) is not None and not config.get("rotary_dim"):
                 return float(holder[key])
-    return 1.0
+    return architecture.rotated_part if not config.get("rotary_dim") else 1.0
 
 
 def _rows(config: TextConfig, table: Mapping[str, Any], *, multimodal: bool) -> float:

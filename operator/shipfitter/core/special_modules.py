@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from shipfitter.core.facts import StateShape
 from shipfitter.core.modules import Module, linear, plain
-from shipfitter.core.state_shapes import kda_heads, mamba2_inner_size
+from shipfitter.core.state_shapes import kda_heads, mamba1_rank, mamba2_inner_size
 from shipfitter.core.text_config import TextConfig
 
 
@@ -43,16 +43,32 @@ def _mamba2(prefix: str, state: StateShape, config: TextConfig) -> Iterator[Modu
 
 def _mamba1(prefix: str, state: StateShape, config: TextConfig) -> Iterator[Module]:
     hidden, inner = config.hidden_size, state.recurrent_heads
-    size = state.recurrent_elements_per_head
-    rank = config.count("mamba_dt_rank", -(-hidden // 16))
-    yield linear(f"{prefix}.in_proj", 2 * inner, hidden)
+    size, rank = state.recurrent_elements_per_head, mamba1_rank(config)
+    bias = config.flag("use_bias") or config.flag("mamba_proj_bias")
+    yield linear(f"{prefix}.in_proj", 2 * inner, hidden, bias=bias)
     yield Module(path=f"{prefix}.conv1d", shape=(inner, 1, state.conv_kernel), bias_shape=(inner,))
     yield linear(f"{prefix}.x_proj", rank + 2 * size, inner)
     yield linear(f"{prefix}.dt_proj", inner, rank, bias=True)
     yield plain(f"{prefix}.A_log", inner, size)
     yield plain(f"{prefix}.D", inner)
-    for name, width in (("dt", rank), ("b", size), ("c", size)):
-        yield plain(f"{prefix}.{name}_layernorm", width)
+    if config.model_type == "jamba":
+        for name, width in (("dt", rank), ("b", size), ("c", size)):
+            yield plain(f"{prefix}.{name}_layernorm", width)
+    yield linear(f"{prefix}.out_proj", hidden, inner, bias=bias)
+
+
+def _plamo2(prefix: str, state: StateShape, config: TextConfig) -> Iterator[Module]:
+    """Source: vLLM vllm/model_executor/models/plamo2.py Plamo2MambaMixer."""
+    hidden, inner, heads = config.hidden_size, state.conv_channels, state.recurrent_heads
+    size = state.recurrent_elements_per_head // config.head_dim
+    rank = max(64, hidden // 16)
+    yield linear(f"{prefix}.in_proj", 2 * inner, hidden)
+    yield plain(f"{prefix}.conv1d", inner, 1, state.conv_kernel)
+    yield linear(f"{prefix}.bcdt_proj", rank + 2 * size, inner)
+    yield linear(f"{prefix}.dt_proj", heads, rank)
+    for name in ("A_log", "D", "dt_bias"):
+        yield plain(f"{prefix}.{name}", heads)
+    yield plain(f"{prefix}.dt_norm", rank + 2 * size)
     yield linear(f"{prefix}.out_proj", hidden, inner)
 
 
@@ -67,8 +83,11 @@ def _kda(prefix: str, state: StateShape, config: TextConfig) -> Iterator[Module]
     yield linear(f"{prefix}.f_a_proj", width, hidden)
     yield linear(f"{prefix}.f_b_proj", inner, width)
     yield linear(f"{prefix}.b_proj", heads, hidden)
-    yield linear(f"{prefix}.g_a_proj", width, hidden)
-    yield linear(f"{prefix}.g_b_proj", inner, width)
+    if (config.get("linear_attn_config") or {}).get("use_full_rank_gate"):
+        yield linear(f"{prefix}.g_proj", inner, hidden)
+    else:
+        yield linear(f"{prefix}.g_a_proj", width, hidden)
+        yield linear(f"{prefix}.g_b_proj", inner, width)
     yield plain(f"{prefix}.o_norm", width)
     yield linear(f"{prefix}.o_proj", hidden, inner)
 
@@ -97,7 +116,9 @@ _MIXERS: Mapping[str, tuple[str, Callable[[str, StateShape, TextConfig], Iterato
             "gdn": ("linear_attn", _gdn),
             "mamba2": ("mamba", _mamba2),
             "mamba1": ("mamba", _mamba1),
+            "plamo2": ("mixer", _plamo2),
             "kda": ("self_attn", _kda),
+            "flash_kda": ("self_attn", _kda),
             "linear": ("self_attn", _linear_attention),
             "short_conv": ("conv", _short_conv),
         }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from shipfitter.core.architectures import Architecture
+from shipfitter.core.architecture import Architecture
 from shipfitter.core.facts import StateShape
 from shipfitter.core.text_config import TextConfig
 
@@ -14,38 +14,46 @@ def _dtype_bytes(config: TextConfig, default: int) -> int:
     return default if stated is None else 4 if "32" in str(stated) else 2
 
 
+def _first(config: TextConfig, *keys: str) -> int | None:
+    """The first of several keys that the config has."""
+    found = next((config.get(key) for key in keys if config.get(key)), None)
+    return None if found is None else int(found)
+
+
 def mamba2_inner_size(config: TextConfig) -> int:
     """Channels of the Mamba-2 mixer: heads times their width."""
-    for key in ("mamba_d_ssm",):
-        if config.get(key):
-            return config.count(key)
+    if config.get("mamba_d_ssm"):
+        return config.count("mamba_d_ssm")
     heads, width = mamba2_heads(config)
     return heads * width
 
 
 def mamba2_heads(config: TextConfig) -> tuple[int, int]:
     """Heads of the Mamba-2 mixer and the width of each."""
-    heads = config.get("mamba_num_heads") or config.get("mamba_n_heads")
-    width = config.get("mamba_head_dim") or config.get("mamba_d_head")
-    if isinstance(heads, int) and isinstance(width, int):
+    alone = ("num_heads", "head_dim") if config.model_type == "mamba2" else ()
+    heads = _first(config, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads", *alone[:1])
+    width = _first(config, "mamba_head_dim", "mamba_d_head", "mamba_headdim", *alone[1:])
+    if config.model_type == "plamo2":
+        width = config.head_dim
+    if heads and width:
         return heads, width
     inner = config.count("mamba_expand", 2) * config.hidden_size
-    heads = config.count("mamba_n_heads", 128)
+    heads = heads or 128
     return heads, inner // heads
 
 
 def mamba2_groups(config: TextConfig) -> tuple[int, int]:
     """Groups sharing B and C, and the state size of each."""
-    groups = config.get("n_groups") or config.get("mamba_n_groups") or 1
-    state = config.get("ssm_state_size") or config.get("mamba_d_state") or 128
-    return int(groups), int(state)
+    groups = _first(config, "n_groups", "mamba_n_groups", "mamba_ngroups") or 1
+    state = _first(config, "ssm_state_size", "mamba_d_state", "state_size") or 128
+    return groups, state
 
 
 def _mamba2(config: TextConfig) -> StateShape:
     heads, width = mamba2_heads(config)
     groups, state = mamba2_groups(config)
     inner = mamba2_inner_size(config)
-    kernel = config.count("conv_kernel", config.count("mamba_d_conv", 4))
+    kernel = _first(config, "conv_kernel", "mamba_d_conv") or 4
     default_bytes = 4 if config.model_type == "nemotron_h" else 2
     return StateShape(
         family="mamba2",
@@ -60,16 +68,43 @@ def _mamba2(config: TextConfig) -> StateShape:
     )
 
 
+def mamba1_inner_size(config: TextConfig) -> int:
+    """Channels of the Mamba mixer."""
+    alone = config.model_type in ("mamba", "falcon_mamba")
+    expanded = config.count("mamba_expand", config.count("expand", 2)) * config.hidden_size
+    return config.count("intermediate_size", expanded) if alone else expanded
+
+
+def mamba1_rank(config: TextConfig) -> int:
+    """Width of the step size before it is projected."""
+    rank = _first(config, "mamba_dt_rank", "time_step_rank")
+    return rank or -(-config.hidden_size // 16)
+
+
 def _mamba1(config: TextConfig) -> StateShape:
-    inner = config.count("mamba_expand", 2) * config.hidden_size
+    inner = mamba1_inner_size(config)
     return StateShape(
         family="mamba1",
         conv_channels=inner,
-        conv_kernel=config.count("mamba_d_conv", 4),
+        conv_kernel=_first(config, "mamba_d_conv", "conv_kernel") or 4,
         recurrent_heads=inner,
-        recurrent_elements_per_head=config.count("mamba_d_state", 16),
+        recurrent_elements_per_head=_first(config, "mamba_d_state", "state_size") or 16,
         recurrent_dtype_bytes=_dtype_bytes(config, 2),
         in_proj_width=2 * inner,
+    )
+
+
+def _plamo2(config: TextConfig) -> StateShape:
+    heads, width = mamba2_heads(config)
+    _, state = mamba2_groups(config)
+    return StateShape(
+        family="plamo2",
+        conv_channels=heads * width,
+        conv_kernel=_first(config, "mamba_d_conv") or 4,
+        recurrent_heads=heads,
+        recurrent_elements_per_head=width * state,
+        recurrent_dtype_bytes=_dtype_bytes(config, 2),
+        in_proj_width=2 * heads * width,
     )
 
 
@@ -101,8 +136,11 @@ def kda_heads(config: TextConfig) -> tuple[int, int, int]:
 
 def _kda(config: TextConfig) -> StateShape:
     heads, width, kernel = kda_heads(config)
+    # A gate with a bound is what the FlashKDA kernel needs; it exports states while it prefills.
+    # Source: vLLM vllm/model_executor/layers/mamba/kda_checkpoint.py, models/kimi_k3.
+    bounded = (config.get("linear_attn_config") or {}).get("gate_lower_bound") is not None
     return StateShape(
-        family="kda",
+        family="flash_kda" if bounded else "kda",
         conv_channels=3 * heads * width,
         conv_kernel=kernel,
         recurrent_heads=heads,
@@ -145,6 +183,7 @@ _FAMILIES: Mapping[str, Callable[[TextConfig], StateShape]] = MappingProxyType(
         "mamba2": _mamba2,
         "nemotron_h": _mamba2,
         "falcon_h1": _mamba2,
+        "plamo2": _plamo2,
         "gdn": _gdn,
         "kda": _kda,
         "linear": _linear,

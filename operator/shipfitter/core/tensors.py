@@ -1,14 +1,25 @@
 """A checkpoint tensor's name, read: where it lives, how it is divided, what it becomes."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 
 from shipfitter.core.facts import Shard
+from shipfitter.core.tensor_names import (
+    DIVIDED_OUTSIDE,
+    EMBEDDING,
+    FUSED_QKV,
+    HEAD,
+    KEY_VALUE,
+    MERGED,
+    REPLICATED,
+    ROW_PARALLEL,
+    TOWER,
+    WHOLE_BLOCKS,
+    WHOLE_IN_TOWER,
+)
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
+_LAYER = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.")
 _EXPERT = re.compile(r"(\.experts)\.\d+\.")
 _PARTS = re.compile(  # gpt-oss writes experts.gate_up_proj_blocks, _scales, _bias
     r"^(?P<module>.+?)[._](?P<part>weight_scale_inv|weight_scale_2|weight_scales|weight_scale|"
@@ -23,132 +34,6 @@ _SKIPPED = re.compile(
     r"(^|\.)(talker|token2wav|code2wav|eagle\d*)\.|rotary_emb\.|inv_freq$|masked_bias$|"
     r"\.attn\.bias$|\.(k|v|q)_scale$|weight_shape$|\.h\.\d+\.attn\.bias$"
 )
-_TOWER = frozenset(
-    (
-        "visual",
-        "vision_tower",
-        "vision_model",
-        "vision_encoder",
-        "vision_embedder",
-        "audio_tower",
-        "audio_model",
-        "multi_modal_projector",
-        "mm_projector",
-        "mlp1",
-        "embed_vision",
-        "embed_audio",
-        "image_newline",
-        "patch_merger",
-        "pre_mm_projector_norm",
-        "connector",
-        "aligner",
-        "audio_projector",
-        "vision_language_adapter",
-    )
-)
-# Parts of towers that no parallel layer holds; every rank has them whole.
-# Source: vLLM vllm/model_executor/models/{siglip,clip,pixtral,mistral3,qwen3_vl,gemma3_mm}.py and
-# gemma4_unified.py.
-_WHOLE_IN_TOWER = frozenset(
-    (
-        "patch_embed",
-        "patch_embedding",
-        "patch_conv",
-        "position_embedding",
-        "pos_embed",
-        "pos_embedding",
-        "merging_layer",
-        "mm_input_projection_weight",
-        "embedding_projection",
-    )
-)
-_EMBEDDING = frozenset(
-    (
-        "embed_tokens",
-        "wte",
-        "word_embeddings",
-        "embeddings",
-        "tok_embeddings",
-        "embed_in",
-    )
-)
-_HEAD = frozenset(
-    (
-        "lm_head",
-        "output",
-        "embed_out",
-    )
-)
-_KEY_VALUE = frozenset(
-    (
-        "k_proj",
-        "v_proj",
-        "wk",
-        "wv",
-    )
-)
-_FUSED_QKV = frozenset(
-    (
-        "qkv_proj",
-        "query_key_value",
-        "c_attn",
-        "W_pack",
-        "Wqkv",
-        "wqkv",
-        "qkv",
-    )
-)
-_ROW_PARALLEL = frozenset(
-    (
-        "o_proj",
-        "down_proj",
-        "w2",
-        "fc2",
-        "c_proj",
-        "out_proj",
-        "dense",
-        "dense_4h_to_h",
-        "wo",
-    )
-)
-_REPLICATED = frozenset(
-    (
-        "gate",
-        "router",
-        "q_a_proj",
-        "kv_a_proj_with_mqa",
-        "shared_expert_gate",
-        "per_layer_input_gate",
-        "per_layer_projection",
-        "fc1_latent_proj",
-        "fc2_latent_proj",
-        "f_a_proj",
-        "g_a_proj",
-        "wq_a",
-        "wkv",
-        "attn_sink",
-        "hc_attn_fn",
-        "hc_ffn_fn",
-        "weights_proj",
-        "e_score_correction",
-    )
-)
-_WHOLE_BLOCKS = frozenset(("indexer", "router", "compressor"))
-
-# Modules the engine keeps in one tensor.
-# Source: vLLM packed_modules_mapping of the classes; MergedColumnParallelLinear, QKVParallelLinear.
-_MERGED: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("q_proj", "k_proj", "v_proj", "wq", "wk", "wv"), "qkv_proj"),
-        **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3"), "gate_up_proj"),
-        **dict.fromkeys(("q_a_proj", "kv_a_proj_with_mqa"), "fused_qkv_a_proj"),
-        **dict.fromkeys(("wq_a", "wkv"), "fused_wqa_wkv"),
-        **dict.fromkeys(("in_proj_qkv", "in_proj_z"), "in_proj_qkvz"),
-        **dict.fromkeys(("in_proj_a", "in_proj_b"), "in_proj_ba"),
-    }
-)
-
-
 # Multi-token prediction; its copies of embedding and head are replaced by the model's own.
 _PREDICTION = re.compile(r"(^|\.)mtp\.")
 _SHARED_WITH_MODEL = frozenset(("embed_tokens", "head"))
@@ -199,46 +84,47 @@ def _role(pattern: str, layer: int) -> TensorRole | None:
     path, part = (parsed["module"], parsed["part"]) if parsed else (pattern, "weight")
     words = path.split(".")
     module = words[-1]
-    if _TOWER.intersection(words):
-        whole = "norm" in module or not _WHOLE_IN_TOWER.isdisjoint(words)
+    if TOWER.intersection(words):
+        whole = "norm" in module or not WHOLE_IN_TOWER.isdisjoint(words)
         shard = Shard.REPLICATED if whole else Shard.TOWER
         return TensorRole(shard=shard, place="other", module=module, part=part)
     if layer < 0:
-        return _outside_layers(module, part)
+        return _outside_layers(words, part)
     shard = _layer_shard(words, part)
     parent = ".".join(words[words.index("#") + 1 : -1])
     return TensorRole(
         shard=shard,
         place="layer",
-        tensor=f"{parent}.{_MERGED.get(module, module)}.{part}",
+        tensor=f"{parent}.{MERGED.get(module, module)}.{part}",
         module=module,
         part=part,
-        fused_qkv=module in _FUSED_QKV and shard is Shard.DIVIDED,
-        key_value=module in _KEY_VALUE and shard is Shard.DIVIDED,
+        fused_qkv=module in FUSED_QKV and shard is Shard.DIVIDED,
+        key_value=module in KEY_VALUE and shard is Shard.DIVIDED,
     )
 
 
-def _outside_layers(module: str, part: str) -> TensorRole:
-    if module in _EMBEDDING or module == "embed_tokens_per_layer":
+def _outside_layers(words: list[str], part: str) -> TensorRole:
+    module = words[-1]
+    if module in EMBEDDING or module == "embed_tokens_per_layer":
         return TensorRole(
             shard=Shard.VOCAB, place="embedding", tensor=module, module=module, part=part
         )
-    if module in _HEAD:
+    if module in HEAD:
         return TensorRole(
             shard=Shard.VOCAB, place="head", tensor=f"{module}.{part}", module=module, part=part
         )
-    if module in ("embed_positions", "wpe"):
+    if module in ("embed_positions", "wpe", "position_embeddings", "token_type_embeddings"):
         return TensorRole(shard=Shard.REPLICATED, place="embedding", module=module, part=part)
-    shard = Shard.DIVIDED if module == "per_layer_model_projection" else Shard.REPLICATED
+    shard = Shard.DIVIDED if not DIVIDED_OUTSIDE.isdisjoint(words) else Shard.REPLICATED
     return TensorRole(shard=shard, place="head", module=module, part=part)
 
 
 def _layer_shard(words: list[str], part: str) -> Shard:
     module = words[-1]
-    row_bias = part == "bias" and module in _ROW_PARALLEL
+    row_bias = part == "bias" and module in ROW_PARALLEL
     if "experts" in words:
         return Shard.REPLICATED if row_bias else Shard.EXPERTS
-    if module in _REPLICATED or not _WHOLE_BLOCKS.isdisjoint(words) or "norm" in module or row_bias:
+    if module in REPLICATED or not WHOLE_BLOCKS.isdisjoint(words) or "norm" in module or row_bias:
         return Shard.REPLICATED
     if part in ("weight_scale_2", "input_scale", "weight_global_scale", "input_global_scale"):
         return Shard.REPLICATED

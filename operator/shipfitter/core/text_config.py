@@ -9,15 +9,30 @@ from shipfitter.errors import UnknownArchitectureError
 # Where multimodal configs keep their language model, outermost first.
 # Source: transformers configuration_*.py of the wrappers; vLLM vllm/transformers_utils/config.py
 # get_hf_text_config.
-NESTED = ("thinker_config", "text_config", "llm_config", "language_config")
+NESTED = ("thinker_config", "text_config", "llm_config", "language_config", "language_model")
 
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "hidden_size": ("hidden_size", "n_embd", "d_model", "n_embed"),
     "num_hidden_layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     "num_attention_heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
-    "num_key_value_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv"),
+    "num_key_value_heads": (
+        "num_key_value_heads",
+        "num_kv_heads",
+        "n_head_kv",
+        "kv_n_heads",
+        "multi_query_group_num",
+        "num_attention_groups",
+    ),
     "intermediate_size": ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"),
-    "head_dim": ("head_dim", "attention_head_dim"),
+    "head_dim": ("head_dim", "attention_head_dim", "kv_channels", "hidden_size_per_head"),
+    "vocab_size": ("padded_vocab_size", "vocab_size"),
+    "max_position_embeddings": (
+        "max_position_embeddings",
+        "max_position_embedding",
+        "n_positions",
+        "seq_length",
+        "max_seq_len",
+    ),
     "num_experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
     "num_experts_per_tok": (
         "num_experts_per_tok",
@@ -25,12 +40,18 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "experts_per_token",
         "top_k_experts",
         "moe_topk",
+        "moe_top_k",
         "moe_k",
     ),
     "moe_intermediate_size": ("moe_intermediate_size", "expert_intermediate_size"),
+    "n_shared_experts": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
+    "moe_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
     "layer_types": ("layer_types", "layers_block_type"),
     "dtype": ("torch_dtype", "dtype"),
 }
+
+# Parts that some configs keep in blocks of their own. Source: transformers models/{dbrx,mpt}.
+_BLOCKS = ("attn_config", "ffn_config")
 
 # What transformers fills in where an old config.json leaves keys out.
 # Source: transformers 5.24 models/gemma3/configuration_gemma3.py Gemma3TextConfig.
@@ -67,11 +88,14 @@ class TextConfig:
         text: Mapping[str, Any] = config
         for key in NESTED:
             inner = text.get(key)
-            if isinstance(inner, Mapping):
+            if isinstance(inner, Mapping) and inner:
                 text = inner
         model_type = str(text.get("model_type", ""))
         defaults = _DEFAULTS.get(model_type)
         filled = {**defaults, **text} if defaults else text
+        for key in _BLOCKS:
+            if isinstance(text.get(key), Mapping):
+                filled = {**text[key], **filled}
         return cls(model=model, architecture=architectures[0], text=filled, whole=config)
 
     @property
@@ -90,6 +114,8 @@ class TextConfig:
     def count(self, key: str, default: int | None = None) -> int:
         """A whole number the class cannot do without, unless there is a default."""
         value = self.get(key, default)
+        if isinstance(value, list) and value and all(one == value[0] for one in value):
+            value = value[0]  # Hunyuan says it for each layer
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise UnknownArchitectureError(
                 f"model {self.model}: config.json of {self.architecture} has no usable `{key}` "

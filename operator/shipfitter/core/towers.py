@@ -11,6 +11,7 @@ _TOWER_KEYS = ("vision_config", "audio_config", "visual")
 # Source: vLLM vllm/model_executor/models/{qwen2_5_vl,pixtral,dots_ocr,gemma4_mm}.py.
 _GATED = frozenset(("qwen2_5_vl", "pixtral", "dots_vit", "gemma4_vision"))
 _LEARNED_SQUARE = frozenset(("siglip_vision_model", "clip_vision_model"))  # a row for each patch
+_WHOLE_MLP = frozenset(("muse_glimmer_vision",))  # plain linear layers beside divided attention
 _GATED_CLASSES = ("Qwen2_5_VL", "Qwen2_5Omni")
 
 
@@ -54,8 +55,11 @@ def _tower(tower: Mapping[str, Any], config: TextConfig, feature_layer: int) -> 
     if feature_layer < -1 and depth:
         unused = blocks // depth * min(depth, -1 - feature_layer)
     divided, whole = _projector(tower, config)
+    undivided = _mlps(tower, config) if tower.get("model_type") in _WHOLE_MLP else 0
     return TowerParameters(
-        divided=blocks - unused + divided, whole=_embeddings(tower) + whole, unused=unused
+        divided=blocks - unused - undivided + divided,
+        whole=_embeddings(tower) + whole + undivided,
+        unused=unused,
     )
 
 
@@ -98,7 +102,7 @@ def _patches_per_token(tower: Mapping[str, Any], config: TextConfig) -> int:
     if tokens := config.whole.get("mm_tokens_per_image"):  # Gemma 3 pools
         side = _first(tower, "image_size") // max(1, _first(tower, "patch_size"))
         return max(1, side * side // int(tokens))
-    merge = _first(tower, "spatial_merge_size")
+    merge = _first(tower, "spatial_merge_size", "merge_size")
     kernel = tower.get("merge_kernel_size")
     if not merge and isinstance(kernel, Sequence):
         merge = int(kernel[0])
@@ -128,10 +132,14 @@ def _is_gated(tower: Mapping[str, Any], config: TextConfig) -> bool:
 def _transformer(tower: Mapping[str, Any], config: TextConfig) -> int:
     width = _first(tower, *_WIDTH)
     depth = _first(tower, *_DEPTH)
-    inner = _first(tower, *_INNER)
-    inner = inner or int(width * float(tower.get("mlp_ratio", 4)))
+    return depth * (4 * width * width + 4 * width) + _mlps(tower, config)
+
+
+def _mlps(tower: Mapping[str, Any], config: TextConfig) -> int:
+    width = _first(tower, *_WIDTH)
+    inner = _first(tower, *_INNER) or int(width * float(tower.get("mlp_ratio", 4)))
     matrices = 3 if _is_gated(tower, config) else 2
-    return depth * (4 * width * width + matrices * width * inner + 4 * width)
+    return _first(tower, *_DEPTH) * matrices * width * inner
 
 
 def _embeddings(tower: Mapping[str, Any]) -> int:
@@ -153,6 +161,9 @@ def _projector(tower: Mapping[str, Any], config: TextConfig) -> tuple[int, int]:
     merge = _first(tower, "spatial_merge_size") or 1
     merged = width * merge * merge
     hidden = config.hidden_size
+    if inner := config.whole.get("projector_hidden_size"):  # Muse Glimmer: merged, then three maps
+        merged = int(config.whole.get("out_hidden_size") or merged)
+        return 0, int(inner) * (merged + int(inner) + hidden)
     if config.whole.get("mm_tokens_per_image") or tower.get("model_type") == "gemma4_vision":
         return 0, width * hidden
     if merge == 1:

@@ -74,7 +74,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
     tensors: dict[str, int] = {}
     for group in groups:
         tensors[group.tensor] = tensors.get(group.tensor, 0) + group.loaded_bytes
-    sums: dict[tuple[Shard, str, int, int, str, int, int], int] = {}
+    sums: dict[tuple[Shard, str, int, int, str, int, int, bool], int] = {}
     for group in groups:
         key = (
             group.shard,
@@ -84,6 +84,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
             group.tensor if tensors[group.tensor] >= _NAMED_FROM_BYTES else "",
             group.padded_size,
             group.padded_multiple,
+            group.unpacked,
         )
         sums[key] = sums.get(key, 0) + group.loaded_bytes
     return tuple(
@@ -95,6 +96,7 @@ def merge(groups: Iterable[WeightGroup]) -> tuple[WeightGroup, ...]:
             tensor=key[4],
             padded_size=key[5],
             padded_multiple=key[6],
+            unpacked=key[7],
             loaded_bytes=size,
         )
         for key, size in sorted(sums.items())

@@ -27,13 +27,26 @@ WHOLE_BLOCKS_FROM = EngineVersion(0, 21, 0)
 # Source: vLLM 0.32 vllm/model_executor/models, each class's own file.
 _TABLES_ON_EVERY_STAGE = frozenset(
     {
-        "BloomForCausalLM", "DbrxForCausalLM", "FalconForCausalLM", "GemmaForCausalLM",
-        "Gemma3ForCausalLM", "Gemma4ForCausalLM", "GptOssForCausalLM", "GraniteMoeForCausalLM",
-        "GraniteMoeHybridForCausalLM", "GraniteMoeSharedForCausalLM", "JambaForCausalLM",
-        "MambaForCausalLM", "Mamba2ForCausalLM", "MiniCPMForCausalLM", "MixtralForCausalLM",
-        "NemotronHForCausalLM", "OlmoeForCausalLM", "OPTForCausalLM", "OrionForCausalLM",
-        "PhiMoEForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM", "Qwen3NextForCausalLM",
-        "StablelmForCausalLM", "Zamba2ForCausalLM",
+        "BloomForCausalLM", "ChatGLMForConditionalGeneration", "ChatGLMModel", "DbrxForCausalLM",
+        "FalconForCausalLM", "FalconMambaForCausalLM", "GPTBigCodeForCausalLM", "GPTJForCausalLM",
+        "Gemma3ForCausalLM", "Gemma4ForCausalLM", "GemmaForCausalLM", "GptOssForCausalLM",
+        "GraniteMoeForCausalLM", "GraniteMoeHybridForCausalLM", "GraniteMoeSharedForCausalLM",
+        "HYV3ForCausalLM", "InternLM2ForCausalLM", "InternLM2VEForCausalLM", "JambaForCausalLM",
+        "Mamba2ForCausalLM", "MambaForCausalLM", "MiniCPM3ForCausalLM", "MiniCPMForCausalLM",
+        "MixtralForCausalLM", "MuseGlimmerForCausalLM", "MuseGlimmerForConditionalGeneration",
+        "NemotronHForCausalLM", "OPTForCausalLM", "OlmoeForCausalLM", "OrionForCausalLM",
+        "PersimmonForCausalLM", "PhiMoEForCausalLM", "Plamo3ForCausalLM", "Qwen2MoeForCausalLM",
+        "Qwen3MoeForCausalLM", "Qwen3NextForCausalLM", "RWForCausalLM", "StableLMEpochForCausalLM",
+        "StableLmForCausalLM", "Zamba2ForCausalLM",
+    }
+)  # fmt: skip
+
+# Classes that make the embedding on every stage, the head on the last alone.
+# Source: vLLM 0.32 vllm/model_executor/models/qwen3_5.py Qwen3_5Model.
+_EMBEDDING_ON_EVERY_STAGE = frozenset(
+    {
+        "Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration",
     }
 )  # fmt: skip
 
@@ -121,6 +134,8 @@ def _is_on_stage(
     if group.place == "layer":
         return group.layer in stages[stage]
     if group.place in ("embedding", "head") and model.architecture in _TABLES_ON_EVERY_STAGE:
+        return True
+    if group.place == "embedding" and model.architecture in _EMBEDDING_ON_EVERY_STAGE:
         return True
     if group.place == "embedding":  # tied: the last stage holds a copy as its head
         return stage == 0 or (stage == last and model.tie_word_embeddings)

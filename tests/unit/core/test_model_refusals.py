@@ -15,10 +15,10 @@ from shipfitter.units import GIB
     "architecture",
     [
         pytest.param("NeverHeardOfForCausalLM", id="an unknown class"),
-        pytest.param("Glm5NextForConditionalGeneration", id="a ring cache"),
-        pytest.param("Zamba2ForCausalLM", id="shared attention blocks"),
-        pytest.param("MllamaForConditionalGeneration", id="a class the engine dropped"),
-        pytest.param("XLMRobertaModel", id="an encoder"),
+        pytest.param("DeepseekV41ForCausalLM", id="rows shared between layers, tables of n-grams"),
+        pytest.param("LongcatFlashForCausalLM", id="two latents in one layer"),
+        pytest.param("ChameleonForConditionalGeneration", id="a class the engine dropped"),
+        pytest.param("NeverHeardOfModel", id="an unknown class for embeddings"),
     ],
 )
 def test_a_class_not_known_by_name_is_refused(architecture):

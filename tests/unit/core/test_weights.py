@@ -220,7 +220,7 @@ def test_rope_tables_count_on_every_rank():
         pytest.param(
             "gpt-oss-120b", 32, id="gpt-oss: YaRN, original length times factor, in float32"
         ),
-        pytest.param("DeepSeek-V3", 40, id="DeepSeek's YaRN in float32"),
+        pytest.param("DeepSeek-V3", 20, id="YaRN, the rotated part of a latent row"),
         pytest.param("Qwen2.5-VL-72B-Instruct", 125, id="multimodal rope: four times the rows"),
         pytest.param("Qwen3.8-27B-FP8", 128, id="a quarter of the head is rotated"),
         pytest.param("NVIDIA-Nemotron-Nano-9B-v2", 0, id="Nemotron-H has no positions"),
