@@ -1,6 +1,6 @@
 """A checkpoint's quantisation: what config.json declares, and which modules it covers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -192,10 +192,38 @@ def _whole_scheme(method: str, block: Mapping[str, Any]) -> Scheme:
     if method == "bitsandbytes":
         eight = bool(block.get("load_in_8bit"))
         return Scheme(layout="int8", bits=8) if eight else Scheme(layout="nf4", bits=4)
+    if nested := _NESTED.get(method):
+        return _by_words(str(nested(block)).lower(), int(size))
     shape = block.get("weight_block_size")
     if shape:
         return Scheme(layout="fp8_block", bits=8, block=(int(shape[0]), int(shape[1])))
     return _named_scheme(block, int(size))
+
+
+# Methods that describe their weights in a block of their own.
+# Source: transformers utils/quantization_config.py TorchAoConfig, HqqConfig, QuarkConfig.
+_NESTED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
+    {
+        "torchao": lambda block: block.get("quant_type"),
+        "hqq": lambda block: f"int{_nbits(block.get('quant_config') or {})}",
+        "quark": lambda block: (block.get("global_quant_config") or {}).get("weight"),
+    }
+)
+
+
+def _nbits(block: Mapping[str, Any]) -> int:
+    return int(block.get("weight_quant_params", {}).get("nbits", 4))
+
+
+def _by_words(described: str, group_size: int) -> Scheme:
+    """The scheme a description in words or keys means; eight-bit floats where it says nothing."""
+    if "int4" in described or "uint4" in described:
+        return Scheme(layout="packed_int", bits=4, group_size=group_size)
+    if "fp4" in described:
+        return Scheme(layout="mxfp4", bits=4, group_size=32)
+    if "int8" in described and "float8" not in described:
+        return Scheme(layout="int8", bits=8)
+    return Scheme(layout="fp8", bits=8)
 
 
 def _named_scheme(block: Mapping[str, Any], group_size: int) -> Scheme:
