@@ -205,14 +205,10 @@ def _whole_scheme(method: str, block: Mapping[str, Any]) -> Scheme:
 _NESTED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
     {
         "torchao": lambda block: block.get("quant_type"),
-        "hqq": lambda block: f"int{_nbits(block.get('quant_config') or {})}",
+        "hqq": lambda block: str(block.get("quant_config")).replace("'nbits': ", "int"),
         "quark": lambda block: (block.get("global_quant_config") or {}).get("weight"),
     }
 )
-
-
-def _nbits(block: Mapping[str, Any]) -> int:
-    return int(block.get("weight_quant_params", {}).get("nbits", 4))
 
 
 def _by_words(described: str, group_size: int) -> Scheme:
