@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from shipfitter.core.facts import LayerFacts, LayerKind, ModelFacts, Quantization
 from shipfitter.core.layout import ParallelLayout
 from shipfitter.core.method_capability import least_capability
+from shipfitter.core.method_releases import method_problem
 from shipfitter.units import ceil_div
 
 # Source: vLLM vllm/config/model.py _FLOAT16_NOT_SUPPORTED_MODELS: without bfloat16 the engine
@@ -46,7 +47,16 @@ def card_problems(
     engine_version: tuple[int, int] = _LATEST,
 ) -> tuple[str, ...]:
     """Those of them that no other layout on the card would mend."""
-    return tuple(_card(model, compute_capability, engine_version))
+    return (
+        *_method(model.quantization, engine_version),
+        *_card(model, compute_capability, engine_version),
+    )
+
+
+def _method(quantization: Quantization | None, engine_version: tuple[int, int]) -> Iterator[str]:
+    problem = method_problem(quantization.method, engine_version) if quantization else ""
+    if problem:
+        yield problem
 
 
 def _ranks(model: ModelFacts, layout: ParallelLayout, gpus_per_node: int) -> Iterator[str]:

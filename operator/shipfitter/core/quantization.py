@@ -125,7 +125,11 @@ class Coverage:
 
 
 def _method(block: Mapping[str, Any]) -> str:
-    method = str(block.get("quant_method", "")).lower()
+    method = (
+        str(block.get("quant_method", ""))
+        .lower()
+        .replace("compressed_tensors", "compressed-tensors")
+    )
     return "modelopt" if method.startswith("modelopt") else method.replace("_marlin", "")
 
 
