@@ -108,6 +108,7 @@ def test_nothing_rolls_without_a_reason(served):
         served.kill_operator()
         served.eventually(served.operator_ready, what="the operator is back")
         assert stays(lambda: kept(served)) == before
+        served.hub.switch(down=False)  # a new pod reads the model
         served.plane.kubectl("scale", "mdl", "llama", "--replicas=3")
         served.eventually(lambda: len(served.pods("llama")) == 3 and served.ready("llama"))
         assert set(before[0]) < uids(served.pods("llama"))

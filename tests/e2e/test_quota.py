@@ -40,7 +40,11 @@ def test_a_quota_bounds_the_replicas_and_more_follow_as_soon_as_it_is_raised(sta
         f"{GPU} to 3 for all 3 replicas"
     )
     assert stays(lambda: len(stage.pods("llama"))) == 2
-    failed = [e for e in stage.objects("events") if e["reason"] == "FailedCreate"]
+    failed = [
+        e
+        for e in stage.objects("events")
+        if e["reason"] == "FailedCreate" and e["involvedObject"]["name"].startswith("llama")
+    ]
     assert not failed, "no pod was asked for that the quota refuses"
     stage.change("llama", {"workload": {"maxNumSeqs": {"preferred": 32}}})
     stage.eventually(
