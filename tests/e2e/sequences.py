@@ -167,12 +167,14 @@ class Witness:
         self.removed: dict[str, list[tuple[int, str]]] = {}  # place → (round, pod)
         self.attempts: dict[str, int] = {}
         self._ready: dict[str, dict[str, bool]] = {}
+        self._wanted: dict[str, int] = {}  # replicas, by place
 
     def on_deployment(self, kind: str, body: dict[str, Any]) -> None:
         """A new plan is another decision; figures tell plans apart."""
         place, status = body["metadata"]["namespace"], body.get("status") or {}
         self.changed_at[place] = monotonic()
         plan = status.get("plan")
+        self._wanted[place] = body.get("spec", {}).get("replicas", 1)
         attempts = (status.get("recovery") or {}).get("attempts", 0)
         self.attempts[place] = max(attempts, self.attempts.get(place, 0))
         if kind == "DELETED" or not plan:
@@ -190,7 +192,8 @@ class Witness:
         self.changed_at[place] = monotonic()
         pods = self._ready.setdefault(place, {})
         going = kind == "DELETED" or "deletionTimestamp" in metadata
-        if going and pods.pop(name, False) and not any(pods.values()):
+        last = going and pods.pop(name, False) and not any(pods.values())
+        if last and self._wanted.get(place, 1):  # with none wanted the last one goes, too
             self.removed.setdefault(place, []).append((self.round, name))
         if not going:
             conditions = body.get("status", {}).get("conditions") or ()
