@@ -78,14 +78,10 @@ def noise(stage, residual_bytes):
 
 def new_leader(stage):
     """The operator's pod is another one."""
-    before = stage.operator_pod()
-    stage.delete("pods", before["metadata"]["name"], NAMESPACE)
+    before = stage.operator_pod()["metadata"]
+    stage.delete("pods", before["name"], NAMESPACE)
     stage.eventually(
-        lambda: (
-            stage.operator_ready()
-            and stage.operator_pod()["metadata"]["uid"] != before["metadata"]["uid"]
-        ),
-        what="another operator leads",
+        lambda: stage.operator_ready(not_uid=before["uid"]), what="another operator leads"
     )
 
 

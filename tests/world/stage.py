@@ -205,14 +205,13 @@ class Stage:
         self.values = _merged(self.values, values)
         self._helm("upgrade")
         self.eventually(
-            lambda: self.operator_ready() and self.operator_pod()["metadata"]["uid"] != before,
-            what="the upgraded operator is ready",
+            lambda: self.operator_ready(not_uid=before), what="the upgraded operator is ready"
         )
 
-    def operator_ready(self) -> bool:
-        """Whether an operator leads and has seen everything."""
-        pods = self._operator_pods()
-        return len(pods) == 1 and is_ready(pods[0])
+    def operator_ready(self, *, not_uid: str = "") -> bool:
+        """Whether an operator (another one than that) leads and has seen everything."""
+        pods = self._operator_pods()  # one look: the next may find it going
+        return len(pods) == 1 and is_ready(pods[0]) and pods[0]["metadata"]["uid"] != not_uid
 
     def operator_pid(self) -> int:
         """The operator's process."""
