@@ -242,17 +242,18 @@ class Runtime:
             self.queue.done(FAN_OUT, again_after_seconds=again)
 
     def _groups_came_or_went(self) -> None:
-        with self._lock:
-            keys = list(self._keys)
-        for key in keys:
-            self.queue.add(key)
+        self._all_due()
 
     def _quota_changed(self, namespace: str) -> None:
         """What waits there may have its GPUs now, or less than it was promised."""
+        self._all_due(namespace, after_seconds=BURST_SECONDS)
+
+    def _all_due(self, namespace: str = "", *, after_seconds: float = 0.0) -> None:
+        """Every deployment of the namespace, or of all of them, is looked at again."""
         with self._lock:
-            keys = [key for key in self._keys if key.namespace == namespace]
+            keys = [key for key in self._keys if namespace in ("", key.namespace)]
         for key in keys:
-            self.queue.add(key, after_seconds=BURST_SECONDS)
+            self.queue.add(key, after_seconds=after_seconds)
 
     def _gpus_freed(self, owner: Key) -> None:
         for key in list(self._looking_again):

@@ -1,7 +1,8 @@
 """Which card each cloud means by the letters in its instance types' names.
 
-Source: the providers' public lists of instances. The same letters mean other cards elsewhere, so
-every cloud has a table of its own.
+Source: what the providers publish of their instances, as known to the authors and not looked up
+again for these rows; unsure are STACKIT's, Volcengine's and Huawei's letters. The same letters mean
+other cards elsewhere, so every cloud has a table of its own.
 """
 
 from shipfitter.core.instance_rows import PRO_6000

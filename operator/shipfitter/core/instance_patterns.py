@@ -1,6 +1,7 @@
 """Instance types of GPU clouds whose names say what is in them: a pattern for each way to write it.
 
-Source: the providers' public lists of instances and the node labels of their Kubernetes services.
+Source: the forms of names in what the providers publish of their instances and in the node labels
+of their Kubernetes services, as known to the authors and not looked up again for these rows.
 A pattern captures the card's spelling, which must be one that cloud's table names, and, where the
 name tells, how many. A fraction of a GPU is none.
 """
